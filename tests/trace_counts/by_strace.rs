@@ -10,7 +10,7 @@ use super::{Counts, is_volatile, with_streams};
 const READS: &[&str] = &["read", "pread64", "readv", "preadv", "preadv2", "recvfrom", "recvmsg"];
 const WRITES: &[&str] =
     &["write", "pwrite64", "writev", "pwritev", "pwritev2", "sendto", "sendmsg", "vmsplice"];
-/// Calls that copy inside the kernel, with the positions of their input and output among the arguments.
+/// Calls that copy inside the kernel (tee(2) leaves its input unread), with the positions of their input and output among the arguments.
 const COPIES: &[(&str, usize, usize)] =
     &[("sendfile", 1, 0), ("copy_file_range", 0, 2), ("splice", 0, 2), ("tee", 0, 1)];
 
@@ -82,7 +82,7 @@ impl StraceCounts {
             let argument = rest.split(", ").nth(at).unwrap_or("");
             argument.split_once('<').map_or("", |(_, path)| path.trim_end_matches([')', '>']))
         };
-        let mut count = |writes: bool, path: &str, in_proc: bool| {
+        let mut count = |writes: bool, path: &str, moved: u64, in_proc: bool| {
             self.reads_volatile |= !writes && is_volatile(path);
             if !bad_descriptor && !is_volatile(path) {
                 self.all.add(writes, 1, moved);
@@ -93,12 +93,12 @@ impl StraceCounts {
         };
         if let Some(&(_, input, output)) = COPIES.iter().find(|copy| copy.0 == name) {
             let in_proc = name == "sendfile" && result >= 0 || name == "copy_file_range" && result > 0;
-            count(false, path(input), in_proc);
-            count(true, path(output), in_proc);
+            count(false, path(input), if name == "tee" { 0 } else { moved }, in_proc);
+            count(true, path(output), moved, in_proc);
         } else if READS.contains(&name) {
-            count(false, path(0), !name.starts_with("recv"));
+            count(false, path(0), moved, !name.starts_with("recv"));
         } else if WRITES.contains(&name) {
-            count(true, path(0), !name.starts_with("send") && name != "vmsplice");
+            count(true, path(0), moved, !name.starts_with("send") && name != "vmsplice");
         }
     }
 }

@@ -5,6 +5,7 @@
 use std::sync::{Arc, PoisonError};
 
 use weir_model::trace::{Call, EventKind, Op, Rename};
+use weir_sys::syscalls;
 use weir_trace_api::{RawCall, RawCounts, RawEvent};
 
 use crate::{Recorder, buffer_snapshots, fd_revalidation, fd_table, streams};
@@ -18,6 +19,8 @@ const MAX_REPEATED_EVENTS: u32 = 64;
 /// The most bytes of one call, and the largest number of a descriptor, a pipe's size or of requests: an int. The kernel moves whole
 /// pages up to this number (MAX_RW_COUNT in its fs.h).
 const MAX_RESULT: i64 = i32::MAX as i64;
+/// The most messages of one call, UIO_MAXIOV of linux/uio.h.
+const MAX_MESSAGES: i64 = 1024;
 /// The largest number of an error, MAX_ERRNO of the kernel's err.h.
 const MAX_ERROR: i64 = 4095;
 /// The most bytes of one stream, moved or asked for: 64 PiB, a year at 2 GB/s.
@@ -27,7 +30,11 @@ pub(super) const MAX_STREAM_BYTES: u64 = 1 << 56;
 /// overflow.
 pub(super) fn limit_result(call: &mut RawCall) {
     // These return an offset and an address.
-    let most = if matches!(call.op, Op::Lseek | Op::Mmap) { i64::MAX } else { MAX_RESULT };
+    let most = match call.op {
+        Op::Lseek | Op::Mmap => i64::MAX,
+        Op::Recvmmsg | Op::Sendmmsg => MAX_RESULT * MAX_MESSAGES,
+        _ => MAX_RESULT,
+    };
     call.result = call.result.clamp(-MAX_ERROR, most);
 }
 
@@ -43,6 +50,8 @@ impl Recorder {
         if transfers && !call.counted {
             is_event = self.add_call(pid, image, call, raw.ns);
             is_event |= self.every_call && self.events.len() < MAX_EVERY_CALL_EVENTS;
+            // Rules would take what a peek copied for bytes that were read.
+            is_event &= !(call.op.reads() && syscalls::leaves_input(call.op, &call.args));
         }
         let fd = fd_table::event_fd(call);
         let file = self.apply_to_table(pid, call, fd);
@@ -112,7 +121,7 @@ impl Recorder {
     /// event.
     fn add_call(&mut self, pid: u32, image: u32, call: &RawCall, ns: u64) -> bool {
         let mut is_event = false;
-        for (fd, direction) in fd_table::transfer_fds(call) {
+        for (fd, direction) in fd_table::transfer_fds(call, pid) {
             if call.result == -i64::from(libc::EBADF) {
                 continue;
             }

@@ -5,7 +5,7 @@
 use foldhash::HashMap;
 use weir_model::trace::Op;
 use weir_model::{Direction, StreamKind, Untrusted};
-use weir_sys::open_files::{fdinfo, open_file};
+use weir_sys::open_files::{direction_of, fdinfo, open_file};
 use weir_sys::{proc, syscalls};
 use weir_trace_api::RawCall;
 
@@ -91,9 +91,15 @@ pub(super) fn event_fd(call: &RawCall) -> i32 {
 }
 
 /// Returns the descriptors that a call moves bytes from (In) and to (Out).
-pub(super) fn transfer_fds(call: &RawCall) -> impl Iterator<Item = (i32, Direction)> {
+pub(super) fn transfer_fds(call: &RawCall, pid: u32) -> impl Iterator<Item = (i32, Direction)> {
+    // vmsplice(2) reads from the reading end of a pipe, and writes to the other end.
+    let reads = |&(fd, _): &(i32, Direction)| {
+        call.op == Op::Vmsplice
+            && fdinfo(pid, fd).is_some_and(|info| direction_of(info.flags) == Some(Direction::In))
+    };
     let input = syscalls::input(call.op, &call.args).map(|fd| (fd, Direction::In));
     let output = syscalls::output(call.op, &call.args).map(|fd| (fd, Direction::Out));
+    let output = output.map(|output| if reads(&output) { (output.0, Direction::In) } else { output });
     input.into_iter().chain(output)
 }
 

@@ -44,7 +44,7 @@ impl Recorder {
         }
         if call.op.copies() {
             // A copying call uses the files' positions or its own offsets.
-            for (fd, _) in fd_table::transfer_fds(call).collect::<Vec<_>>() {
+            for (fd, _) in fd_table::transfer_fds(call, pid).collect::<Vec<_>>() {
                 let file = self.file_of(pid, fd);
                 self.positions.forget(file);
             }

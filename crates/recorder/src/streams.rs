@@ -58,6 +58,23 @@ pub(super) fn requested_bytes(call: &RawCall) -> u64 {
     call.requested_bytes.or_else(|| syscalls::requested_bytes(call.op, &call.args)).unwrap_or(0)
 }
 
+/// The bytes of one call in one direction.
+#[derive(Debug, Clone, Copy)]
+struct CallBytes {
+    moved: u64,
+    requested: u64,
+}
+
+impl CallBytes {
+    /// Returns the bytes of a call; none for the input of a call that leaves its input unread, such as a peek.
+    fn of(call: &RawCall, direction: Direction) -> Self {
+        if direction == Direction::In && syscalls::leaves_input(call.op, &call.args) {
+            return Self { moved: 0, requested: 0 };
+        }
+        Self { moved: call.result.max(0) as u64, requested: requested_bytes(call) }
+    }
+}
+
 /// Returns an lseek(2) call of which only the new position is known.
 pub(super) fn lseek_call(fd: i32, file: u32, to: u64) -> Call {
     Call {
@@ -158,10 +175,11 @@ impl StreamTotals {
     ) -> bool {
         let at_s = ns as f64 / 1e9;
         let index = self.index_of(key, at_s);
-        self.add_recent(index, 1, call.result.max(0) as u64, (at_s, at_s));
+        let bytes = CallBytes::of(call, key.4);
+        self.add_recent(index, 1, bytes.moved, (at_s, at_s));
         let state = self.states.entry(index).or_default();
         let stream = &mut self.all[index];
-        let requested = requested_bytes(call);
+        let requested = bytes.requested;
         if !is_retry(call.result) || stream.calls == 0 {
             stream.last_s = at_s;
         }
@@ -174,7 +192,7 @@ impl StreamTotals {
         }
         let writes = key.4 == Direction::Out;
         if call.result >= 0 {
-            count_moved(stream, state, call, regular);
+            count_moved(stream, state, (call, bytes), regular);
         } else if is_retry(call.result) {
             stream.again += 1;
         } else {
@@ -185,7 +203,7 @@ impl StreamTotals {
             return true;
         }
         let failed = call.result < 0 && !is_retry(call.result);
-        let short = writes && call.result >= 0 && (call.result as u64) < requested;
+        let short = writes && call.result >= 0 && bytes.moved < requested;
         state.failed += u32::from(failed || short);
         // The process may be killed in it, and then misses its bytes.
         let is_restarted = writes && call.result <= *syscalls::RESTART_CODES.end();
@@ -224,8 +242,12 @@ impl StreamTotals {
     }
 }
 
-fn count_moved(stream: &mut StreamCounts, state: &mut StreamState, call: &RawCall, regular: bool) {
-    let (moved, requested) = (call.result as u64, requested_bytes(call));
+fn count_moved(
+    stream: &mut StreamCounts,
+    state: &mut StreamState,
+    (call, CallBytes { moved, requested }): (&RawCall, CallBytes),
+    regular: bool,
+) {
     stream.bytes += moved;
     stream.sizes.add(moved, 1);
     if moved < requested {
@@ -267,6 +289,20 @@ mod tests {
         assert_eq!((stream.again, stream.errors), (2, 1));
         assert_eq!(stream.sizes.total(), 3);
         assert_eq!(stream.asked.total(), 6);
+    }
+
+    #[test]
+    fn a_peek_moves_no_bytes() {
+        let mut streams = StreamTotals::default();
+        let peek = RawCall::new(Op::Recvfrom, [5, 0, 100, libc::MSG_PEEK as u64, 0, 0], 100);
+        streams.add_call((1, 0, 5, 0, Direction::In), &peek, 0, false, false);
+        streams.add_call((1, 0, 5, 0, Direction::In), &RawCall { result: 0, ..peek }, 0, false, false);
+        let tee = RawCall::new(Op::Tee, [6, 7, 100, 0, 0, 0], 100);
+        for (fd, direction) in [(6, Direction::In), (7, Direction::Out)] {
+            streams.add_call((1, 0, fd, 1, direction), &tee, 0, false, false);
+        }
+        let counted = streams.all.iter().map(|stream| (stream.fd, stream.calls, stream.bytes, stream.zeros));
+        assert_eq!(counted.collect::<Vec<_>>(), [(5, 2, 0, 0), (6, 1, 0, 0), (7, 1, 100, 0)]);
     }
 
     #[test]

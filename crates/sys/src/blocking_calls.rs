@@ -22,7 +22,7 @@ macro_rules! calls {
     ($($number:ident $name:literal),* $(,)?) => { [$((libc::$number, $name)),*] };
 }
 
-const BLOCKING: [(libc::c_long, &str); 45] = calls![
+const BLOCKING: [(libc::c_long, &str); 46] = calls![
     SYS_read "read", SYS_write "write", SYS_readv "readv", SYS_writev "writev",
     SYS_pread64 "pread64", SYS_pwrite64 "pwrite64", SYS_preadv "preadv", SYS_pwritev "pwritev",
     SYS_sendfile "sendfile", SYS_splice "splice", SYS_tee "tee", SYS_vmsplice "vmsplice",
@@ -31,7 +31,7 @@ const BLOCKING: [(libc::c_long, &str); 45] = calls![
     SYS_nanosleep "nanosleep", SYS_clock_nanosleep "clock_nanosleep", SYS_futex "futex",
     SYS_wait4 "wait4", SYS_waitid "waitid", SYS_rt_sigsuspend "rt_sigsuspend",
     SYS_rt_sigtimedwait "rt_sigtimedwait", SYS_recvfrom "recvfrom", SYS_recvmsg "recvmsg",
-    SYS_recvmmsg "recvmmsg", SYS_sendto "sendto", SYS_sendmsg "sendmsg", SYS_accept "accept",
+    SYS_recvmmsg "recvmmsg", SYS_sendto "sendto", SYS_sendmsg "sendmsg", SYS_sendmmsg "sendmmsg", SYS_accept "accept",
     SYS_accept4 "accept4", SYS_connect "connect", SYS_flock "flock", SYS_fcntl "fcntl",
     SYS_semop "semop", SYS_semtimedop "semtimedop", SYS_msgrcv "msgrcv", SYS_msgsnd "msgsnd",
     SYS_mq_timedreceive "mq_timedreceive", SYS_io_getevents "io_getevents",

@@ -114,6 +114,28 @@ pub fn requested_bytes(op: Op, args: &[u64; 6]) -> Option<u64> {
     }
 }
 
+/// Returns the flags of a call that receives from a socket (recv(2)); None for other calls.
+pub fn receive_flags(op: Op, args: &[u64; 6]) -> Option<i32> {
+    match op {
+        Op::Recvfrom | Op::Recvmmsg => Some(args[3] as i32),
+        Op::Recvmsg => Some(args[2] as i32),
+        _ => None,
+    }
+}
+
+/// Returns whether a call leaves the bytes that it reads in their descriptor, or reads a copy of bytes that were sent. Such a
+/// call moves no bytes out of its input, whatever its result is.
+pub fn leaves_input(op: Op, args: &[u64; 6]) -> bool {
+    let flags = receive_flags(op, args).unwrap_or(0);
+    op == Op::Tee || flags & (libc::MSG_PEEK | libc::MSG_ERRQUEUE) != 0
+}
+
+/// Returns whether the result of a call may be larger than what it moved: the length of a datagram of which it copied the
+/// beginning and the kernel discarded the rest.
+pub fn counts_discarded(op: Op, args: &[u64; 6]) -> bool {
+    receive_flags(op, args).is_some_and(|flags| flags & libc::MSG_TRUNC != 0)
+}
+
 /// Returns the descriptor from which a call reads bytes.
 pub fn input(op: Op, args: &[u64; 6]) -> Option<i32> {
     match op {
@@ -163,6 +185,11 @@ pub fn vector(op: Op, args: &[u64; 6]) -> Option<(u64, u64)> {
 /// Returns the address of the struct msghdr that a call takes (sendmsg(2)).
 pub fn message(op: Op, args: &[u64; 6]) -> Option<u64> {
     matches!(op, Op::Recvmsg | Op::Sendmsg).then_some(args[1])
+}
+
+/// Returns the address of the array of struct mmsghdr that a call takes (sendmmsg(2)).
+pub fn messages(op: Op, args: &[u64; 6]) -> Option<u64> {
+    matches!(op, Op::Recvmmsg | Op::Sendmmsg).then_some(args[1])
 }
 
 /// Returns the file offset among the arguments; None if the call uses that of the open file.
@@ -248,6 +275,23 @@ mod tests {
         assert_eq!(descriptor(Op::Fsync, &args), Some(10));
         assert_eq!(requested_bytes(Op::Writev, &args), None);
         assert_eq!(offset(Op::Preadv2, &[0, 0, 0, u64::MAX, 0, 0]), None);
+    }
+
+    #[test]
+    fn a_peek_leaves_its_input() {
+        let with = |at: usize, flags: i32| {
+            let mut args = [3, 0, 100, 0, 0, 0];
+            args[at] = flags as u64;
+            args
+        };
+        for (op, at) in [(Op::Recvfrom, 3), (Op::Recvmsg, 2), (Op::Recvmmsg, 3)] {
+            assert!(leaves_input(op, &with(at, libc::MSG_PEEK | libc::MSG_TRUNC)), "{op:?}");
+            assert!(leaves_input(op, &with(at, libc::MSG_ERRQUEUE)), "{op:?}");
+            assert!(!leaves_input(op, &with(at, libc::MSG_WAITALL)), "{op:?}");
+            assert!(counts_discarded(op, &with(at, libc::MSG_TRUNC)), "{op:?}");
+        }
+        assert!(leaves_input(Op::Tee, &[0; 6]) && !leaves_input(Op::Splice, &[0; 6]));
+        assert!(!leaves_input(Op::Pread, &with(3, libc::MSG_PEEK)), "its fourth argument is an offset");
     }
 
     #[test]

@@ -202,7 +202,7 @@ static __always_inline int count(const struct transfer *t)
         counters->in_kernel++;
     if (!retried || !counters->last_ns)
         stamp(counters);
-    if (is_emitted(counters, t))
+    if (!t->leaves_input && is_emitted(counters, t))
         emit_call_with_buffers(t, counters, tail);
     return 0;
 }

@@ -23,14 +23,18 @@ enum event_limit {
 enum syscall_class {
     CLASS_READ = 1, /* (fd, buffer, bytes) */
     CLASS_WRITE,
+    CLASS_RECVFROM, /* (fd, buffer, bytes, flags) */
     CLASS_PREAD,    /* (fd, buffer, bytes, offset) */
     CLASS_PWRITE,
     CLASS_READV,    /* (fd, iovec, count) */
     CLASS_WRITEV,
     CLASS_PREADV,   /* (fd, iovec, count, offset) */
     CLASS_PWRITEV,
-    CLASS_RECVMSG,  /* (fd, msghdr) */
+    CLASS_VMSPLICE, /* (fd, iovec, count): reads from the reading end of a pipe */
+    CLASS_RECVMSG,  /* (fd, msghdr, flags) */
     CLASS_SENDMSG,
+    CLASS_RECVMMSG, /* (fd, mmsghdr, count, flags) */
+    CLASS_SENDMMSG,
     CLASS_COPY_01,  /* (out, in …): sendfile */
     CLASS_COPY_02,  /* (in, offset, out …): splice, copy_file_range */
     CLASS_TEE,      /* (in, out …) */
@@ -58,16 +62,20 @@ enum syscall_class {
 /* The class of each system call, as CALL_NAME = CLASS_…. weir finds the number by the name. The kernel reports execve(2)
  * and execveat(2) by other tracepoints. */
 enum classified_call {
-    CALL_read = CLASS_READ, CALL_recvfrom = CLASS_READ,
+    CALL_read = CLASS_READ,
+    CALL_recvfrom = CLASS_RECVFROM,
     CALL_write = CLASS_WRITE, CALL_sendto = CLASS_WRITE,
     CALL_pread64 = CLASS_PREAD,
     CALL_pwrite64 = CLASS_PWRITE,
     CALL_readv = CLASS_READV,
-    CALL_writev = CLASS_WRITEV, CALL_vmsplice = CLASS_WRITEV,
+    CALL_writev = CLASS_WRITEV,
+    CALL_vmsplice = CLASS_VMSPLICE,
     CALL_preadv = CLASS_PREADV, CALL_preadv2 = CLASS_PREADV,
     CALL_pwritev = CLASS_PWRITEV, CALL_pwritev2 = CLASS_PWRITEV,
     CALL_recvmsg = CLASS_RECVMSG,
     CALL_sendmsg = CLASS_SENDMSG,
+    CALL_recvmmsg = CLASS_RECVMMSG,
+    CALL_sendmmsg = CLASS_SENDMMSG,
     CALL_sendfile = CLASS_COPY_01,
     CALL_splice = CLASS_COPY_02, CALL_copy_file_range = CLASS_COPY_02,
     CALL_tee = CLASS_TEE,
@@ -116,6 +124,7 @@ enum tally {
     TALLY_LOST_EVENTS,  /* the ring buffer was full */
     TALLY_COMPAT_CALLS, /* calls of 32-bit programs, which are not decoded */
     TALLY_LOST_STREAMS, /* calls of streams that the map `streams` had no room for */
+    TALLY_UNKNOWN_BYTES, /* counted calls of which some bytes are in no counter */
     TALLY_PATH_CALLS,   /* recorded calls that name a file */
     TALLY_STREAMS,      /* entries of `streams`: those that programs added minus those that programs deleted */
     TALLY_PROCESSES,    /* entries of `processes`, likewise */

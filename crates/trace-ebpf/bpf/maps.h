@@ -168,6 +168,8 @@ struct transfer {
     s64 position; /* -1: the open file's own offset */
     u32 fd, nr;
     u32 writes, in_kernel;
+    u32 leaves_input; /* 1: the call moves nothing out of its input (MSG_PEEK, tee), so it is not emitted */
+    u32 pad;
 };
 
 /* glibc's FILE on x86-64 and aarch64 (libio/bits/types/struct_FILE.h); unchanged since 1999. */
@@ -236,7 +238,7 @@ extern struct tally_map tallies SEC(".maps");
 static __always_inline u32 class_writes(u32 class)
 {
     return class == CLASS_WRITE || class == CLASS_PWRITE || class == CLASS_WRITEV || class == CLASS_PWRITEV ||
-           class == CLASS_SENDMSG;
+           class == CLASS_VMSPLICE || class == CLASS_SENDMSG || class == CLASS_SENDMMSG;
 }
 
 /* Returns the scratch space of the current thread or CPU. Its contents are undefined. Null if the thread's cannot be allocated. */

@@ -5,7 +5,7 @@
 #include "flush.h"
 #include "open_file.h"
 #include "ring_buffer.h"
-#include "vectors.h"
+#include "transfers.h"
 #include "waits.h"
 
 #define AT_FDCWD_ (-100)
@@ -101,53 +101,6 @@ static __always_inline void set_ring_flags(struct arguments *args)
     u32 flags = 0;
     bpf_probe_read_user(&flags, sizeof flags, (void *)(args->at[1] + 8));
     args->at[2] = flags;
-}
-
-static __always_inline void on_transfer(struct transfer *t, u32 class)
-{
-    struct {
-        u64 name, name_bytes, parts, count;
-    } message; /* the beginning of struct msghdr */
-    t->writes = class_writes(class);
-    t->fd = (u32)t->args[0];
-    t->buffer = t->args[1];
-    t->asked = t->args[2];
-    t->position = -1;
-    t->in_kernel = 0;
-    if (class == CLASS_PREAD || class == CLASS_PWRITE || class == CLASS_PREADV || class == CLASS_PWRITEV)
-        t->position = t->args[3];
-    if (class >= CLASS_READV && class <= CLASS_PWRITEV) {
-        read_vectors(t, t->args[1], t->args[2]);
-    } else if (class == CLASS_RECVMSG || class == CLASS_SENDMSG) {
-        t->asked = t->buffer = 0;
-        if (bpf_probe_read_user(&message, sizeof message, (void *)t->args[1]) == 0)
-            read_vectors(t, message.parts, message.count);
-    }
-    count_call(t);
-}
-
-/* sendfile(2), splice(2) …: counts the bytes in both streams. */
-static __always_inline void on_kernel_transfer(struct transfer *t, u32 class)
-{
-    u32 in = (u32)t->args[0], out = (u32)t->args[1];
-    t->asked = t->args[2];
-    if (class == CLASS_COPY_01) {
-        in = (u32)t->args[1];
-        out = (u32)t->args[0];
-        t->asked = t->args[3];
-    } else if (class == CLASS_COPY_02) {
-        out = (u32)t->args[2];
-        t->asked = t->args[4];
-    }
-    t->buffer = 0;
-    t->position = -1;
-    t->in_kernel = 1;
-    t->fd = in;
-    t->writes = 0;
-    count_call(t);
-    t->fd = out;
-    t->writes = 1;
-    count_call(t);
 }
 
 /* Counts an lseek(2) in both directions of the descriptor. Returns whether to emit the call; the last one is known from the
@@ -338,7 +291,7 @@ static __attribute__((noinline)) int on_call(struct pt_regs *regs, s64 result, u
     t->args[5] = CALL_5(regs);
     t->result = result;
     t->nr = nr;
-    if (class <= CLASS_SENDMSG)
+    if (class <= CLASS_SENDMMSG)
         on_transfer(t, class);
     else if (class <= CLASS_TEE)
         on_kernel_transfer(t, class);
@@ -354,7 +307,7 @@ static __always_inline int end_call(struct pt_regs *regs, long result)
         return on_call(regs, result, nr, class);
     if (!class)
         return 0;
-    if (class <= CLASS_WRITE &&
+    if ((class <= CLASS_WRITE || (class == CLASS_RECVFROM && !(CALL_3(regs) & MEASURING_FLAGS))) &&
         count_full_transfer((u32)CALL_0(regs), CALL_1(regs), CALL_2(regs), result, class == CLASS_WRITE))
         return 0;
     return on_call(regs, result, nr, class);

@@ -7,9 +7,21 @@
 /* Sets `asked` and `buffer` of a call from its vector. */
 #ifdef BEFORE_6_1
 int read_current_vectors(u64 address, u64 parts);
+int read_current_messages(u64 address, u64 messages, u32 flags);
 #define read_vectors(transfer, ...) read_current_vectors(__VA_ARGS__)
+#define read_messages(transfer, ...) read_current_messages(__VA_ARGS__)
 #else
 int read_vectors(struct transfer *t, u64 address, u64 parts);
+
+/* Sets `result` and `asked` of a call to the bytes of its first `messages` messages. `flags`: of the call, 0 if it sends. */
+int read_messages(struct transfer *t, u64 address, u64 messages, u32 flags);
 #endif
+
+/* The most parts of a vector that are read. */
+enum { READ_PARTS = 64 };
+
+#define MSG_PEEK_ 2
+#define MSG_TRUNC_ 0x20
+#define MSG_ERRQUEUE_ 0x2000
 
 #endif

@@ -31,7 +31,7 @@ static __always_inline void begin_wait(void)
     struct pt_regs *regs = saved_registers();
     u32 nr = SAVED_NUMBER(regs), class = nr < SYSCALL_NUMBERS ? classes[nr] : 0, fd = (u32)SAVED_0(regs);
     wait->since_ns = 0;
-    if (!class || (class > CLASS_SENDMSG && class != CLASS_SYNC))
+    if (!class || (class > CLASS_SENDMMSG && class != CLASS_SYNC))
         return;
     u64 now = bpf_ktime_get_ns();
     if (class == CLASS_SYNC) {
@@ -40,7 +40,7 @@ static __always_inline void begin_wait(void)
         return;
     }
     u64 file = file_of(fd);
-    stream.fd_out = fd * 2 + class_writes(class);
+    stream.fd_out = fd * 2 + (class == CLASS_VMSPLICE ? !is_read_only(file) : class_writes(class));
     if (wait->stream.pid != stream.pid || wait->stream.fd_out != stream.fd_out || wait->file != file)
         wait->unclaimed_ns = 0;
     wait->stream = stream;

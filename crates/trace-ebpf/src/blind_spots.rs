@@ -7,6 +7,13 @@ use weir_sys::error::errno_text;
 
 use super::load::Tallies;
 
+impl Tallies {
+    /// Returns an upper limit of the calls that are not in the counters with all their bytes.
+    pub fn uncounted_calls(&self) -> u64 {
+        self.lost_streams + self.unknown_bytes + self.compat_calls + self.skipped_runs
+    }
+}
+
 /// `unreadable` is the error that ended the reading of the ring buffer. `losses` are what the hooks of this kernel do not show.
 pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, losses: &[&str]) -> Vec<String> {
     let mut blind = Vec::new();
@@ -27,6 +34,12 @@ pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, losse
     }
     if tallies.lost_streams > 0 {
         blind.push(format!("{} calls were not counted: too many streams", tallies.lost_streams));
+    }
+    if tallies.unknown_bytes > 0 {
+        blind.push(format!(
+            "some bytes of {} calls of recvmsg, recvmmsg or sendmmsg: they had too many parts or messages",
+            thousands(tallies.unknown_bytes)
+        ));
     }
     if tallies.skipped_runs > 0 {
         blind.push(format!(

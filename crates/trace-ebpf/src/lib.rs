@@ -383,7 +383,7 @@ impl Run<'_> {
             observed_ns: self.budget.observed_ns,
             gap_ns: self.budget.unobserved_ns,
             lost_events: tallies.lost_events + u64::from(unreadable.is_some()),
-            uncounted_calls: tallies.lost_streams + tallies.compat_calls + tallies.skipped_runs,
+            uncounted_calls: tallies.uncounted_calls(),
             released_ns: self.released_ns,
             ..BackendReport::default()
         })

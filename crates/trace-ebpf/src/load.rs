@@ -83,6 +83,8 @@ pub(super) struct Tallies {
     pub lost_events: u64,
     pub compat_calls: u64,
     pub lost_streams: u64,
+    /// Counted calls of which some bytes are in no counter.
+    pub unknown_bytes: u64,
     /// Runs of the programs that the kernel skipped (`recursion_misses` of bpf_prog_info).
     pub skipped_runs: u64,
 }
@@ -386,6 +388,7 @@ impl Loaded {
             lost_events: sum(shared_types::TALLY_LOST_EVENTS),
             compat_calls: sum(shared_types::TALLY_COMPAT_CALLS),
             lost_streams: sum(shared_types::TALLY_LOST_STREAMS),
+            unknown_bytes: sum(shared_types::TALLY_UNKNOWN_BYTES),
             skipped_runs: self
                 .programs
                 .iter()

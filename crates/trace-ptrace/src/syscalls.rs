@@ -47,12 +47,15 @@ impl EnteredCall {
     /// Reads the data of the call at its exit and returns its event.
     pub(super) fn leave(self, tid: u32, result: i64) -> RawCall {
         let (head, tail) = match self.op {
+            // The kernel may have copied less than the result, or nothing.
+            op if syscalls::counts_discarded(op, &self.args) => Default::default(),
             op if op.writes() && result > 0 => self.written(tid, result as u64),
             op if op.reads() && result > 0 => (self.bytes_read(tid, result as u64), None),
             Op::Pipe | Op::Pipe2 | Op::Socketpair if result == 0 => (self.pair(tid), None),
             _ => Default::default(),
         };
         let requested_bytes = if self.pieces.is_empty() { None } else { self.requested_bytes() };
+        let (result, requested_bytes) = self.moved(tid, result).unwrap_or((result, requested_bytes));
         let Self { op, mut args, paths, replaced, .. } = self;
         if op == Op::IoUringSetup {
             args[2] = ring_flags(tid, args[1]);
@@ -60,6 +63,36 @@ impl EnteredCall {
         let began_ns = op.syncs().then_some(self.began_ns);
         let call = RawCall::new(op, args, result);
         RawCall { requested_bytes, head, tail, paths, began_ns, replaced, ..call }
+    }
+
+    /// Returns the bytes that a call moved and those that it requested, if its result and arguments do not tell them: a call of
+    /// several messages requests what it moves.
+    fn moved(&self, tid: u32, result: i64) -> Option<(i64, Option<u64>)> {
+        if let Some(address) = syscalls::messages(self.op, &self.args).filter(|_| result > 0) {
+            let bytes = self.message_bytes(tid, address, result as u64);
+            return Some((bytes as i64, Some(bytes)));
+        }
+        let requested = self.requested_bytes().filter(|_| syscalls::counts_discarded(self.op, &self.args))?;
+        Some((result.min(i64::try_from(requested).unwrap_or(i64::MAX)), Some(requested)))
+    }
+
+    /// Returns the bytes of the first `count` messages at `address`.
+    fn message_bytes(&self, tid: u32, address: u64, count: u64) -> u64 {
+        // struct mmsghdr: a struct msghdr, with msg_flags at 48, and msg_len at 56.
+        const HEADER_BYTES: u64 = 64;
+        let memory = ProcessMemory { pid: tid };
+        let headers = memory.bytes(address, (count.min(IOV_MAX) * HEADER_BYTES) as usize);
+        let number =
+            |header: &[u8], at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
+        let bytes = headers.chunks_exact(HEADER_BYTES as usize).zip(0..).map(|(header, index)| {
+            let (flags, length) = (number(header, 48) as i32, u64::from(number(header, 56)));
+            if !syscalls::counts_discarded(self.op, &self.args) || flags & libc::MSG_TRUNC == 0 {
+                return length;
+            }
+            let pieces = message_pieces(&memory, address.wrapping_add(index * HEADER_BYTES));
+            length.min(pieces.iter().fold(0, |sum: u64, piece| sum.saturating_add(piece.1)))
+        });
+        bytes.sum()
     }
 
     /// Returns the first bytes and the last one of the `bytes` that were written.
@@ -142,12 +175,21 @@ pub(super) fn visible_result(result: i64) -> i64 {
 
 /// Reads the buffers of a vector or message from the thread's memory.
 fn pieces(memory: &ProcessMemory, op: Op, args: &[u64; 6]) -> Vec<(u64, u64)> {
-    let vector = syscalls::vector(op, args).or_else(|| {
-        // struct msghdr: msg_iov at 16, msg_iovlen at 24.
-        let message = syscalls::message(op, args)?;
-        Some((memory.u64(message.checked_add(16)?)?, memory.u64(message.checked_add(24)?)?))
-    });
-    let Some((address, count)) = vector else { return Vec::new() };
+    match (syscalls::vector(op, args), syscalls::message(op, args)) {
+        (Some((address, count)), _) => vector_pieces(memory, address, count),
+        (None, Some(message)) => message_pieces(memory, message),
+        (None, None) => Vec::new(),
+    }
+}
+
+/// Reads the buffers of a struct msghdr: msg_iov is at 16, msg_iovlen at 24.
+fn message_pieces(memory: &ProcessMemory, message: u64) -> Vec<(u64, u64)> {
+    let member = |offset: u64| memory.u64(message.checked_add(offset)?);
+    member(16).zip(member(24)).map_or_else(Vec::new, |(address, count)| vector_pieces(memory, address, count))
+}
+
+/// Reads an array of struct iovec.
+fn vector_pieces(memory: &ProcessMemory, address: u64, count: u64) -> Vec<(u64, u64)> {
     let bytes = memory.bytes(address, (count.min(IOV_MAX) * 16) as usize);
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
     bytes.chunks_exact(16).map(|piece| (word(&piece[..8]), word(&piece[8..]))).collect()

@@ -44,6 +44,7 @@ macro_rules! number {
 ops! {
     Read = "read": 0, 63; Pread = "pread64": 17, 67; Readv = "readv": 19, 65; Preadv = "preadv": 295, 69;
     Preadv2 = "preadv2": 327, 286; Recvfrom = "recvfrom": 45, 207; Recvmsg = "recvmsg": 47, 212;
+    Recvmmsg = "recvmmsg": 299, 243; Sendmmsg = "sendmmsg": 307, 269;
     Write = "write": 1, 64; Pwrite = "pwrite64": 18, 68; Writev = "writev": 20, 66; Pwritev = "pwritev": 296, 70;
     Pwritev2 = "pwritev2": 328, 287; Sendto = "sendto": 44, 206; Sendmsg = "sendmsg": 46, 211;
     Sendfile = "sendfile": 40, 71; Splice = "splice": 275, 76; Tee = "tee": 276, 77; Vmsplice = "vmsplice": 278, 75;
@@ -67,13 +68,13 @@ impl Op {
     /// Returns whether the call moves bytes from a descriptor (its first argument) into the program's memory.
     pub fn reads(self) -> bool {
         use Op::*;
-        matches!(self, Read | Pread | Readv | Preadv | Preadv2 | Recvfrom | Recvmsg)
+        matches!(self, Read | Pread | Readv | Preadv | Preadv2 | Recvfrom | Recvmsg | Recvmmsg)
     }
 
     /// Returns whether the call moves bytes from the program's memory to a descriptor.
     pub fn writes(self) -> bool {
         use Op::*;
-        matches!(self, Write | Pwrite | Writev | Pwritev | Pwritev2 | Sendto | Sendmsg | Vmsplice)
+        matches!(self, Write | Pwrite | Writev | Pwritev | Pwritev2 | Sendto | Sendmsg | Sendmmsg | Vmsplice)
     }
 
     /// Returns whether the call moves bytes between two descriptors.
@@ -123,7 +124,8 @@ pub struct Call {
     /// Open file behind the descriptor, if known: index in [`super::Recording::files`].
     pub file: Option<u32>,
     pub args: [u64; 6],
-    /// Return value: a count, a descriptor, or -errno.
+    /// Return value: a count, a descriptor, or -errno. Where the return value of a receive or send is no number of bytes that it
+    /// moved (sendmmsg, MSG_TRUNC), the number of bytes.
     pub result: i64,
     /// Requested bytes; 0 for a call that moves none.
     pub asked: u64,

@@ -88,7 +88,7 @@ pub fn may_be_cut_short(pid: u32, number: i64, args: &[u64; 6]) -> bool {
             !proc::descriptor(pid, args[0] as i32).is_some_and(|link| is_file(link.exact()))
         }
         Some(Recvfrom | Recvmsg | Accept | Accept4 | Sendto) => !resumes_unchanged(pid, number, args),
-        Some(Sendfile | Splice | Tee | Vmsplice | Sendmsg | IoUringEnter) => true,
+        Some(Sendfile | Splice | Tee | Vmsplice | Sendmsg | Sendmmsg | Recvmmsg | IoUringEnter) => true,
         Some(_) => false,
         None => syscalls::fails_with_eintr(number),
     }

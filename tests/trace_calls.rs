@@ -1,0 +1,110 @@
+//! `weir trace` counts each call that moves bytes, with each flag that changes what it moves, as the program that makes the calls
+//! says itself (trace_calls/calls.c): calls and bytes of each stream, with each engine. What moves bytes without a call is
+//! named, and then no report says that every call was counted.
+
+mod common;
+#[path = "common/trace.rs"]
+mod trace;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use common::{disk_dir, text, weir};
+use serde_json::Value;
+use trace::{compile, document, engines, list, path, traced};
+
+const CALLS: &str = include_str!("trace_calls/calls.c");
+const WITHOUT_CALLS: &str = include_str!("trace_calls/without_calls.c");
+/// The program's own descriptors begin here.
+const FIRST_FD: i64 = 40;
+
+/// Calls and bytes by descriptor and direction.
+type Streams = BTreeMap<(i64, String), (u64, u64)>;
+
+/// Returns the truth that the program printed.
+fn truth(output: &str) -> Streams {
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words[at].parse().expect("a number");
+        ((number(0) as i64, words[1].to_owned()), (number(2), number(3)))
+    };
+    output.lines().map(line).collect()
+}
+
+/// Returns the streams of the program's own descriptors.
+fn streams(document: &Value) -> Streams {
+    let own = list(document, "streams").iter().filter(|stream| stream["fd"].as_i64() >= Some(FIRST_FD));
+    let stream = |stream: &Value| {
+        let number = |name: &str| stream[name].as_u64().expect("a number");
+        let key =
+            (stream["fd"].as_i64().expect("fd"), stream["direction"].as_str().expect("direction").to_owned());
+        (key, (number("calls"), number("bytes")))
+    };
+    own.map(stream).collect()
+}
+
+/// Returns the differences between the truth and the streams, each in a line.
+fn differences(truth: &Streams, counted: &Streams) -> Vec<String> {
+    let keys = truth.keys().chain(counted.keys().filter(|key| !truth.contains_key(key)));
+    let differs = keys.filter(|key| truth.get(key) != counted.get(key));
+    differs.map(|key| format!("{key:?}: {:?}, truth {:?}", counted.get(key), truth.get(key))).collect()
+}
+
+/// Traces the program and compares. `variables`: those of weir.
+fn compare(dir: &Path, program: &str, options: &[&str], variables: &[(&str, &str)]) {
+    let arguments =
+        [&["trace", "--quiet", "--exact", "--json", "t.json"], options, &["--", program]].concat();
+    let output = weir(dir, &arguments).envs(variables.iter().copied()).output().expect("weir starts");
+    assert!(output.status.success(), "{options:?}: {}", text(&output.stderr));
+    let document = document(dir);
+    let truth = truth(&text(&output.stdout));
+    assert!(truth.len() >= 20, "{options:?}: {truth:?}");
+    let wrong = differences(&truth, &streams(&document));
+    assert!(wrong.is_empty(), "{options:?} {variables:?}:\n{}", wrong.join("\n"));
+    assert_eq!(document["exact"], true, "{options:?}: {}", document["blind"]);
+}
+
+#[test]
+fn each_call_and_flag_is_counted_as_it_moves_bytes() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "calls", CALLS, &[]).expect("a C compiler");
+    for engine in engines() {
+        compare(dir.path(), path(&program), &["--engine", engine], &[]);
+    }
+    compare(dir.path(), path(&program), &["--engine", "ptrace", "--seccomp"], &[]);
+}
+
+/// The BPF object for kernels before Linux 6.1 reads vectors and messages by other functions.
+#[test]
+fn the_object_for_older_kernels_counts_the_same() {
+    if !engines().contains(&"ebpf") {
+        return common::skip("the_object_for_older_kernels_counts_the_same", "it needs root");
+    }
+    let dir = disk_dir();
+    let program = compile(dir.path(), "calls", CALLS, &[]).expect("a C compiler");
+    compare(dir.path(), path(&program), &["--engine", "ebpf"], &[("WEIR_EBPF_OLD", "1")]);
+}
+
+#[test]
+fn what_moves_bytes_without_a_call_is_named() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "without", WITHOUT_CALLS, &[]).expect("a C compiler");
+    for engine in engines() {
+        for (way, name, is_exact) in
+            [("aio", "aio", false), ("ring", "io_uring", false), ("mapping", "MAP_SHARED", true)]
+        {
+            let (output, document) =
+                traced(dir.path(), &["--exact", "--engine", engine], &[path(&program), way]);
+            match output.status.code() {
+                Some(0) => {}
+                Some(77) => continue, // the kernel does not permit the interface
+                _ => panic!("{engine} {way}: {}", text(&output.stderr)),
+            }
+            let report = text(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(document["blind"].to_string().contains(name), "{engine} {way}: {}", document["blind"]);
+            assert!(report.contains("not seen"), "{engine} {way}: {report}");
+            assert_eq!(document["exact"], is_exact, "{engine} {way}");
+            assert_eq!(report.contains("every call counted"), is_exact, "{engine} {way}: {report}");
+        }
+    }
+}
