@@ -14,6 +14,7 @@ use serde_json::Value;
 use trace::{compile, document, engines, list, path, traced};
 
 const CALLS: &str = include_str!("trace_calls/calls.c");
+const REUSED: &str = include_str!("trace_calls/reused.c");
 const WITHOUT_CALLS: &str = include_str!("trace_calls/without_calls.c");
 /// The program's own descriptors begin here.
 const FIRST_FD: i64 = 40;
@@ -106,5 +107,26 @@ fn what_moves_bytes_without_a_call_is_named() {
             assert_eq!(document["exact"], is_exact, "{engine} {way}");
             assert_eq!(report.contains("every call counted"), is_exact, "{engine} {way}: {report}");
         }
+    }
+}
+
+#[test]
+fn a_number_that_is_reused_while_it_is_closed_has_two_streams() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "reused", REUSED, &["-pthread"]).expect("a C compiler");
+    for engine in engines() {
+        let (output, document) =
+            traced(dir.path(), &["--quiet", "--exact", "--engine", engine], &[path(&program)]);
+        assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
+        let sent: u64 = text(&output.stdout).trim().parse().expect("a number");
+        let bytes = |is_one: &dyn Fn(&Value) -> bool| -> u64 {
+            let of_it = list(&document, "streams")
+                .iter()
+                .filter(|stream| stream["direction"] == "out" && is_one(stream));
+            of_it.map(|stream| stream["bytes"].as_u64().expect("bytes")).sum()
+        };
+        let is_new = |stream: &Value| stream["path"].as_str().is_some_and(|path| path.ends_with("/new"));
+        assert_eq!(bytes(&is_new), 4000, "{engine}");
+        assert_eq!(bytes(&|stream| stream["kind"] == "socket"), sent, "{engine}");
     }
 }

@@ -156,6 +156,14 @@ static __always_inline void on_mprotect(struct process_state *process, const str
     bpf_send_signal(SIGURG_);
 }
 
+/* Ends the streams that the number of a new descriptor had before. The program runs at the end of close(2), and another thread
+ * may get the number, and use it, before that. */
+static __always_inline void end_previous_streams(const struct process_state *process, u32 pid, s64 fd)
+{
+    if (fd >= 0)
+        flush_fd(process, pid, (u32)fd);
+}
+
 /* F_DUPFD, F_SETFD, F_SETFL, F_DUPFD_CLOEXEC, F_SETPIPE_SZ */
 static __always_inline int changes_descriptor(u32 command)
 {
@@ -183,6 +191,7 @@ static __always_inline void on_fd_call(struct process_state *process, u32 pid, s
         emitted_fd = (u32)result;
         break;
     case CLASS_NEW_FD:
+        end_previous_streams(process, pid, result);
         emitted_fd = (u32)result;
         break;
     case CLASS_FCNTL:
@@ -218,7 +227,8 @@ static __always_inline void on_fd_call(struct process_state *process, u32 pid, s
 static __always_inline void on_other_call(struct process_state *process, u32 pid, struct arguments *args, s64 result,
                                           u32 nr, u32 class)
 {
-    u32 new_fd = -1, paths = 0;
+    s64 new_fd = -1;
+    u32 paths = 0;
     int from_cwd = 1, at_cwd = (int)args->at[0] == AT_FDCWD_;
     if (class == CLASS_PROTECT) {
         on_mprotect(process, args, result);
@@ -253,7 +263,8 @@ static __always_inline void on_other_call(struct process_state *process, u32 pid
         on_fd_call(process, pid, args, result, nr, class);
         return;
     }
-    on_path_call(process, args, result, nr, new_fd, from_cwd, paths);
+    end_previous_streams(process, pid, new_fd);
+    on_path_call(process, args, result, nr, (u32)new_fd, from_cwd, paths);
 }
 
 /* The slow path of on_sys_exit. It is not inlined: from 64 bytes of stack on, a program's frame is in separate memory (Linux
