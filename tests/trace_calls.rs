@@ -8,13 +8,15 @@ mod trace;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 
-use common::{disk_dir, text, weir};
+use common::{KillOnDrop, disk_dir, text, weir};
 use serde_json::Value;
 use trace::{compile, document, engines, list, path, traced};
 
 const CALLS: &str = include_str!("trace_calls/calls.c");
 const REUSED: &str = include_str!("trace_calls/reused.c");
+const THREADS: &str = include_str!("trace_calls/threads.c");
 const WITHOUT_CALLS: &str = include_str!("trace_calls/without_calls.c");
 /// The program's own descriptors begin here.
 const FIRST_FD: i64 = 40;
@@ -128,5 +130,28 @@ fn a_number_that_is_reused_while_it_is_closed_has_two_streams() {
         let is_new = |stream: &Value| stream["path"].as_str().is_some_and(|path| path.ends_with("/new"));
         assert_eq!(bytes(&is_new), 4000, "{engine}");
         assert_eq!(bytes(&|stream| stream["kind"] == "socket"), sent, "{engine}");
+    }
+}
+
+/// The kernel counts calls by thread. weir reads the totals after the last call that it records, and before the first one.
+#[test]
+fn totals_of_an_attached_process_include_its_ended_threads() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "threads", THREADS, &["-pthread"]).expect("a C compiler");
+    let running = KillOnDrop(Command::new(program).current_dir(&dir).spawn().expect("it starts"));
+    common::wait_for("its first write", || dir.path().join("out").exists());
+    for engine in engines() {
+        let pid = running.0.id().to_string();
+        let words = [
+            "trace", "--quiet", "--exact", "--time", "500ms", "--json", "t.json", "--engine", engine,
+            "--pid", &pid,
+        ];
+        let output = weir(dir.path(), &words).output().expect("weir starts");
+        assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
+        let document = document(dir.path());
+        let writes = list(&document, "streams").iter().filter(|stream| stream["direction"] == "out");
+        let calls: u64 = writes.map(|stream| stream["calls"].as_u64().expect("calls")).sum();
+        let total = document["processes"][0]["io"]["write_calls"].as_u64().expect("a total");
+        assert!(calls > 0 && total >= calls, "{engine}: {calls} calls, {total} in the totals");
     }
 }
