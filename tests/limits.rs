@@ -218,9 +218,13 @@ fn without_proc_no_process_is_said_to_have_ended() {
     let process = waiting(dir.path());
     let pid = process.0.id().to_string();
     let place = ["unshare", "-m", "sh", "-c", r#"mount -t tmpfs none /proc && exec "$@""#, "sh", WEIR];
-    for words in
-        [&["peek", &pid][..], &["flush", &pid], &["top", "--once", "--pid", &pid], &["trace", "-p", &pid]]
-    {
+    for words in [
+        &["peek", &pid][..],
+        &["flush", &pid],
+        &["top", "--once", "--pid", &pid],
+        &["top", "--once"],
+        &["trace", "-p", &pid],
+    ] {
         let output = run(dir.path(), &[&place[..], words].concat());
         let errors = text(&output.stderr);
         assert!(errors.contains("/proc is not mounted here"), "{words:?}: {errors}");

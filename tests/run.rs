@@ -225,6 +225,24 @@ fn options_that_findings_recommend_are_accepted() {
     }
 }
 
+/// An interactive shell needs its controlling terminal as standard error, or it has no job control.
+#[test]
+fn pty_keeps_the_outputs_that_are_terminals() {
+    let dir = disk_dir();
+    let shell = "weir=$1; tty; tty <&1; tty <&2; $weir run -q --pty -- sh -c 'tty <&1; tty <&2; test -t 1 && echo done'; \
+                 $weir run -q --pty -- bash --norc --noprofile -ic 'jobs; echo end'; \
+                 $weir run -q --pty -- sh -c 'tty <&2; test -t 1 && echo piped' | cat";
+    let mut command = Command::new("sh");
+    command.args(["-c", shell, "sh", env!("CARGO_BIN_EXE_weir")]).current_dir(dir.path());
+    let session = Session::start(command, 120, 60);
+    session.until("the end", |text| text.lines().any(|line| line.trim() == "piped"));
+    let screen = session.text();
+    let lines: Vec<&str> = screen.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let tty = lines[0];
+    assert!(tty.starts_with("/dev/"), "{screen}");
+    assert_eq!(lines, [tty, tty, tty, tty, tty, "done", "end", tty, "piped"], "{screen}");
+}
+
 /// Ctrl-Z, bg and fg in an interactive shell work as with the command alone: in the background, SIGTTIN stops cat,
 /// because it reads from the terminal; in the foreground it continues.
 #[test]

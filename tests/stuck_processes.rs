@@ -43,6 +43,24 @@ fn wait_for_state(process: &KillOnDrop, state: &str) {
     });
 }
 
+#[test]
+fn a_program_under_weir_run_is_left_to_it() {
+    let dir = disk_dir();
+    let mut command = Command::new(WEIR);
+    command.args(["run", "--rescue", "--", "python3", "-uc"]).current_dir(dir.path()).stdout(Stdio::piped());
+    command.arg("import os, time; print(os.getpid()); f = open('out', 'w'); f.write('x'); time.sleep(60)");
+    let mut weir = KillOnDrop(command.spawn().expect("weir starts"));
+    let mut pid = String::new();
+    BufReader::new(weir.0.stdout.take().expect("a pipe")).read_line(&mut pid).expect("a line");
+    let flush = run(dir.path(), &["flush", pid.trim()]);
+    let said = text(&flush.stderr);
+    assert!(flush.status.code() == Some(1) && said.contains("runs under weir run (process "), "{said}");
+    assert!(said.contains("weir run --max-delay") && !said.contains("end that one"), "{said}");
+    assert!(Command::new("kill").args(["-KILL", pid.trim()]).status().expect("kill").success());
+    weir.0.wait().expect("its end");
+    assert_eq!(fs::read_to_string(dir.path().join("out")).expect("its file"), "x");
+}
+
 /// Stops the program as Ctrl-Z does.
 fn stop(process: &KillOnDrop) {
     let pid = process.0.id().to_string();

@@ -145,6 +145,9 @@ pub fn run(args: &Args) -> ExitCode {
 /// Shows the live screen or prints one table, writes the JSON file, and returns the exit status.
 fn survey(args: &Args, live: bool, mut output: OutputFiles) -> Result<u8, String> {
     let processes = named_processes(&args.pid)?;
+    if !weir_sys::proc::is_mounted() {
+        return Err("/proc is not mounted here, and weir reads it: mount -t proc proc /proc".into());
+    }
     let selection = Selection { sort: args.sort.0, filter: args.filter.clone(), named: processes.is_some() };
     let rows = args.rows.map(|rows| rows as usize);
     let (survey, selection, status) = if live {

@@ -2,6 +2,7 @@
 
 use weir_model::number::about;
 pub(crate) use weir_model::number::thousands;
+pub(crate) use weir_model::trace::signal_name;
 use weir_model::trace::{CallSite, StreamCounts};
 
 /// Returns a number with its noun: `1 byte`, `2,000 bytes`.
@@ -61,26 +62,6 @@ pub(crate) fn call_site_sentence(call_site: &CallSite) -> Option<String> {
         true => format!("The buffer was last written by {functions}."),
         false => format!("Written in {functions}, perhaps elsewhere too."),
     })
-}
-
-/// Returns the name of a usual signal, else its number.
-pub(crate) fn signal_name(number: i32) -> String {
-    let name = match number {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        10 => "SIGUSR1",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        14 => "SIGALRM",
-        15 => "SIGTERM",
-        _ => return format!("signal {number}"),
-    };
-    name.into()
 }
 
 /// Returns the name of an error that writes and closes report, else its number.

@@ -116,7 +116,7 @@ pub struct PendingStream {
     pub waits_s: f64,
     /// The first survey saw the bytes already, so that they are older than `waits_s`.
     pub from_before: bool,
-    /// First pending bytes; invalid UTF-8 is replaced.
+    /// First pending bytes as text; invalid UTF-8 is replaced, control characters are kept.
     pub preview: Untrusted,
 }
 

@@ -8,6 +8,7 @@ use weir_control::plan::Plan;
 use weir_model::run::{RunDocument, RunOutcome, SCHEMA};
 use weir_report::plan::screen;
 use weir_report::rescue::rescue_lines;
+use weir_sys::errno_text;
 use weir_tui::style::{stderr_style, stdout_style};
 
 use super::{Args, WhyMode};
@@ -42,8 +43,9 @@ impl<'a> RunReport<'a> {
         let printed = match self.args.why {
             None => Ok(()),
             Some(WhyMode::Only) if self.files.uses_stdout() => Ok(()),
-            Some(WhyMode::Only) => console::print(&screen(&plan.document(), &stdout_style())),
-            Some(WhyMode::First) => console::print_error(&screen(&plan.document(), &stderr_style())),
+            Some(WhyMode::Only) => console::print_screen(&screen(&plan.document(), &stdout_style())),
+            Some(WhyMode::First) => console::print_error(&screen(&plan.document(), &stderr_style()))
+                .map_err(|error| format!("standard error: write: {}", errno_text(&error))),
         };
         printed.map_err(|error| CommandFailure::of_weir(format!("the plan cannot be written: {error}")))
     }

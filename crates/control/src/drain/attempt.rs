@@ -23,6 +23,7 @@ use super::stopped_threads::{
 };
 use super::{DrainError, DrainResult, Obstacle, PendingStream, ProcessDrain};
 use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
+use crate::supervise::SUPERVISOR_NAME;
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -336,9 +337,18 @@ fn call_error(pid: u32, call: &'static str, source: io::Error) -> DrainError {
     DrainError::Call { label: proc::label(pid), call, source, advice: "" }
 }
 
+/// Returns whether a thread is the one that supervises the command of a `weir run`, by its name, which only a message depends on.
+fn is_supervisor(tid: u32) -> bool {
+    proc::comm(tid).exact() == SUPERVISOR_NAME
+}
+
 fn ptrace_error(pid: u32, source: io::Error) -> DrainError {
     let tracers = proc::threads(pid).into_iter().filter_map(proc::status).map(|status| status.tracerpid);
     match tracers.max().filter(|tracer| *tracer > 0) {
+        Some(tracer) if is_supervisor(tracer as u32) => {
+            let weir = proc::status(tracer as u32).map_or(tracer, |status| status.tgid);
+            DrainError::Supervised { label: proc::label(pid), tracer: format!("process {weir}") }
+        }
         Some(tracer) => DrainError::Traced { label: proc::label(pid), tracer: proc::label(tracer as u32) },
         None => DrainError::Call {
             label: proc::label(pid),

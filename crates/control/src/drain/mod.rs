@@ -54,6 +54,13 @@ pub enum DrainError {
     )]
     #[allow(missing_docs)]
     Traced { label: String, tracer: String },
+    /// `weir run` supervises the process.
+    #[error(
+        "{label} runs under weir run ({tracer}), which is its tracer, and a process can have only one; \
+         weir run --max-delay TIME writes pending bytes by itself"
+    )]
+    #[allow(missing_docs)]
+    Supervised { label: String, tracer: String },
     /// A system call failed. `advice` begins with its own separator.
     #[error("{label}: {call}: {}{advice}", errno_text(.source))]
     #[allow(missing_docs)]

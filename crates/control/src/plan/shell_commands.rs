@@ -5,16 +5,75 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 /// Words after which another command follows.
-const PREFIXES: [&str; 14] = [
+const PREFIXES: [&str; 15] = [
     "if", "then", "else", "elif", "while", "until", "do", "time", "!", "{", "exec", "command", "nohup",
-    "builtin",
+    "builtin", "coproc",
 ];
 /// Words that begin or end a part of the script that is no command.
 const OTHERS: [&str; 10] = ["for", "case", "select", "function", "in", "done", "fi", "esac", "}", "[["];
-/// The commands of the shell itself that scripts use most. Others are looked for in PATH.
-const BUILTINS: [&str; 24] = [
-    ".", ":", "[", "alias", "cd", "echo", "eval", "exit", "export", "false", "local", "printf", "pwd",
-    "read", "return", "set", "shift", "source", "test", "trap", "true", "umask", "unset", "wait",
+/// The commands of the shells themselves. Others are looked for in PATH.
+const BUILTINS: [&str; 61] = [
+    ".",
+    ":",
+    "[",
+    "alias",
+    "bg",
+    "bind",
+    "break",
+    "caller",
+    "cd",
+    "compgen",
+    "complete",
+    "compopt",
+    "continue",
+    "declare",
+    "dirs",
+    "disown",
+    "echo",
+    "enable",
+    "eval",
+    "exit",
+    "export",
+    "false",
+    "fc",
+    "fg",
+    "getopts",
+    "hash",
+    "help",
+    "history",
+    "integer",
+    "jobs",
+    "kill",
+    "let",
+    "local",
+    "logout",
+    "mapfile",
+    "popd",
+    "print",
+    "printf",
+    "pushd",
+    "pwd",
+    "read",
+    "readarray",
+    "readonly",
+    "return",
+    "set",
+    "shift",
+    "shopt",
+    "source",
+    "suspend",
+    "test",
+    "times",
+    "trap",
+    "true",
+    "type",
+    "typeset",
+    "ulimit",
+    "umask",
+    "unalias",
+    "unset",
+    "wait",
+    "whence",
 ];
 /// The most commands of one script: each takes a look at a file.
 const MAX_COMMANDS: usize = 32;
@@ -48,7 +107,11 @@ pub(super) fn commands(script: &str) -> Vec<Vec<OsString>> {
             !name.is_empty() && name.chars().all(|one| one.is_alphanumeric() || one == '_')
         };
         let skipped = |word: &&Word| is_assignment(word) || PREFIXES.contains(&word.text.as_str());
-        let words: Vec<&Word> = words.iter().skip_while(skipped).collect();
+        let mut words: Vec<&Word> = words.iter().skip_while(skipped).collect();
+        // The name of a coprocess.
+        if words.get(1).is_some_and(|word| word.text == "{") {
+            words.drain(..2);
+        }
         let is_command =
             |name: &&&Word| name.is_plain && !OTHERS.contains(&&*name.text) && !is_own(&name.text);
         let Some(name) = words.first().filter(is_command) else { continue };
@@ -61,11 +124,20 @@ pub(super) fn commands(script: &str) -> Vec<Vec<OsString>> {
 }
 
 /// Returns the names of the functions that a script defines.
-fn functions(script: &str) -> HashSet<&str> {
-    let name_before = |(at, _): (usize, &str)| {
+fn functions<'a>(script: &'a str) -> HashSet<&'a str> {
+    let name_before = |(at, _): (usize, &'a str)| {
         script[..at].trim_end_matches([' ', '\t']).rsplit(|one: char| !is_in_name(one)).next()
     };
-    script.match_indices("()").filter_map(name_before).collect()
+    let name_after = |(at, word): (usize, &'a str)| {
+        let is_word = script[..at].chars().next_back().is_none_or(|one| !is_in_name(one));
+        let name = script[at + word.len()..]
+            .trim_start_matches([' ', '\t'])
+            .split(|one: char| !is_in_name(one))
+            .next();
+        name.filter(|_| is_word)
+    };
+    let by_word = script.match_indices("function ").filter_map(name_after);
+    script.match_indices("()").filter_map(name_before).chain(by_word).collect()
 }
 
 fn is_in_name(letter: char) -> bool {
@@ -186,6 +258,9 @@ mod tests {
             ("a \\\n b&&c||d;!e", "a,c,d,!e"),
             ("for x in node rg; do sed p; done", "sed"),
             ("[ -f x ] && rg", "rg"),
+            ("kill -0 $$; declare x; shopt -s y; mapfile z; compgen -c; rg", "rg"),
+            ("function g { :; }; function h() { node; }; g; h; myfunction g; rg", "node,myfunction,rg"),
+            ("coproc C { cat; }; coproc rg", "cat,rg"),
             ("", ""),
         ] {
             let names: Vec<String> =

@@ -1,4 +1,5 @@
-//! `--pty`: separate raw terminals for standard output and standard error.
+//! `--pty`: separate raw terminals for standard output and standard error. An output that is a terminal already stays: a shell
+//! with job control needs its controlling terminal as standard error.
 //!
 //! They are not controlling terminals: the program stays in its session and process group, so Ctrl-C, Ctrl-Z and
 //! the terminal's other signals reach it as before.
@@ -14,6 +15,7 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 pub use relay::TerminalOutput;
+use weir_sys::file_system::is_terminal;
 
 /// Both ends of a pseudoterminal.
 struct PtyPair {
@@ -37,37 +39,41 @@ fn open_pair() -> io::Result<PtyPair> {
 
 /// Terminals that replace descriptors 1 and 2 while this process starts a command.
 pub struct Terminals {
-    /// The program's ends. This process closes its copies after the start.
-    slaves: [OwnedFd; 2],
-    masters: [OwnedFd; 2],
+    /// For descriptors 1 and 2; None where weir has a terminal already. This process closes its copies of the program's ends
+    /// after the start.
+    pairs: [Option<PtyPair>; 2],
     /// Duplicates of weir's descriptors 1 and 2.
     own: [File; 2],
 }
 
 impl Terminals {
-    /// Opens both terminals. Descriptors 1 and 2 do not change yet.
+    /// Opens the terminals. Descriptors 1 and 2 do not change yet.
     pub fn open() -> io::Result<Terminals> {
-        let (out, error) = (open_pair()?, open_pair()?);
         let duplicate =
             |fd: BorrowedFd<'_>| Ok::<_, io::Error>(File::from(rustix::io::fcntl_dupfd_cloexec(fd, 3)?));
         let own = [duplicate(io::stdout().as_fd())?, duplicate(io::stderr().as_fd())?];
-        for terminal in [&out.master, &error.master] {
-            size::copy_window_size(&own, terminal.as_fd());
+        let missing = |file: &File| if is_terminal(file) { Ok(None) } else { open_pair().map(Some) };
+        let pairs = [missing(&own[0])?, missing(&own[1])?];
+        for pair in pairs.iter().flatten() {
+            size::copy_window_size(&own, pair.master.as_fd());
         }
-        Ok(Terminals { slaves: [out.slave, error.slave], masters: [out.master, error.master], own })
+        Ok(Terminals { pairs, own })
     }
 
     /// Runs `start` with the terminals as descriptors 1 and 2, which its child inherits, and restores the
     /// descriptors. Returns the result of `start` and the terminals' output.
     pub fn replace_during<T>(self, start: impl FnOnce() -> T) -> io::Result<(T, TerminalOutput)> {
-        let [out, error] = &self.slaves;
-        rustix::stdio::dup2_stdout(out)?;
-        rustix::stdio::dup2_stderr(error)?;
+        if let Some(out) = &self.pairs[0] {
+            rustix::stdio::dup2_stdout(&out.slave)?;
+        }
+        if let Some(error) = &self.pairs[1] {
+            rustix::stdio::dup2_stderr(&error.slave)?;
+        }
         let started = start();
         rustix::stdio::dup2_stdout(&self.own[0])?;
         rustix::stdio::dup2_stderr(&self.own[1])?;
-        let Terminals { slaves, masters, own } = self;
-        drop(slaves);
+        let Terminals { pairs, own } = self;
+        let masters = pairs.map(|pair| pair.map(|pair| pair.master));
         Ok((started, TerminalOutput::new(masters, own)))
     }
 }

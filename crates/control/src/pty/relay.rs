@@ -24,7 +24,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The output of a program's terminals, in raw bytes.
 pub struct TerminalOutput {
-    masters: [OwnedFd; 2],
+    /// Of standard output and standard error; None for one that was a terminal before.
+    masters: [Option<OwnedFd>; 2],
     /// Duplicates of weir's standard output and standard error.
     own: [File; 2],
 }
@@ -43,7 +44,7 @@ struct RelayLane {
 }
 
 impl TerminalOutput {
-    pub(super) fn new(masters: [OwnedFd; 2], own: [File; 2]) -> TerminalOutput {
+    pub(super) fn new(masters: [Option<OwnedFd>; 2], own: [File; 2]) -> TerminalOutput {
         TerminalOutput { masters, own }
     }
 
@@ -56,6 +57,7 @@ impl TerminalOutput {
         let TerminalOutput { masters, own } = self;
         let kept: Vec<_> = masters
             .iter()
+            .flatten()
             .map(AsRawFd::as_raw_fd)
             .chain(own.iter().map(AsRawFd::as_raw_fd))
             .chain(writer.as_ref().map(AsRawFd::as_raw_fd))
@@ -67,7 +69,7 @@ impl TerminalOutput {
 
 /// Copies until the terminals close. Notes in `weir` that it has begun; copies nothing if a thread cannot be started. Closes `weir`
 /// when its peer has ended or needs no more work, and all output before that is copied.
-fn copy_all(masters: [OwnedFd; 2], own: [File; 2], writer: Option<OwnedFd>, mut weir: UnixStream) {
+fn copy_all(masters: [Option<OwnedFd>; 2], own: [File; 2], writer: Option<OwnedFd>, mut weir: UnixStream) {
     let (ended, own, writer) = (Arc::new(AtomicBool::new(false)), Arc::new(own), Arc::new(writer));
     let (drained, all_drained) = channel();
     let lane = |(number, from): (usize, OwnedFd)| {
@@ -81,7 +83,8 @@ fn copy_all(masters: [OwnedFd; 2], own: [File; 2], writer: Option<OwnedFd>, mut 
         };
         thread::Builder::new().spawn(move || lane.run())
     };
-    let lanes = masters.into_iter().enumerate().map(lane).collect::<io::Result<Vec<_>>>();
+    let numbered = masters.into_iter().enumerate().filter_map(|(number, from)| Some((number, from?)));
+    let lanes = numbered.map(lane).collect::<io::Result<Vec<_>>>();
     // The lanes are the only owners: the reader of weir's output sees its end when they have ended.
     drop((own, writer, drained));
     let Ok(lanes) = lanes else { return };

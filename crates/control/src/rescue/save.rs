@@ -101,9 +101,12 @@ fn write_both(
 ) -> io::Result<()> {
     file.write_all(bytes)?;
     let text = format!(
-        "{} bytes that process {} ({}) had not written when it ended ({:?}).\n\
-         They belong to its descriptor {}, {}, where weir did not write them: {why}.\n",
-        bytes.len(),
+        "{} that process {} ({}) had not written when it ended ({}).\n\
+         To be written to its descriptor {}, {}, where weir did not write: {why}.\n",
+        match bytes.len() {
+            1 => "1 byte".to_string(),
+            count => format!("{count} bytes"),
+        },
         rescued.pid,
         rescued.comm,
         rescued.exit,

@@ -43,6 +43,9 @@ pub(crate) use pending_streams::PythonText;
 pub(crate) use tracee::TracedProcess;
 pub use tracees::Tracees;
 
+/// The name of the thread that supervises, which is the tracer of its processes.
+pub(crate) const SUPERVISOR_NAME: &str = "weir-supervise";
+
 /// The tasks of a supervisor.
 #[derive(Debug, Clone, Default)]
 pub struct SuperviseOptions {
@@ -91,7 +94,7 @@ pub fn supervise(
         (task, event_loop::run(gated, handlers, save_in))
     };
     // The end of a tracer thread detaches all its tracees without stopping them, so the supervisor is a thread.
-    let thread = std::thread::Builder::new().name("weir-supervise".into()).spawn(supervise);
+    let thread = std::thread::Builder::new().name(SUPERVISOR_NAME.into()).spawn(supervise);
     let thread = thread.map_err(|error| SuperviseError::Refused(limits::no_thread(&error)))?;
     let (task, outcome) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     wait_until_gone(task);

@@ -7,6 +7,7 @@ mod buffer;
 mod call_site;
 pub mod document;
 mod event;
+mod exit;
 mod finding_group;
 mod mode;
 mod other_calls;
@@ -23,6 +24,7 @@ pub use buffer::{Buffer, SnapshotMoment};
 pub use call_site::{CallSite, Frame, SampledCall, WriteSite};
 pub use document::{StreamRow, TraceDocument, TraceResult};
 pub use event::{Call, Event, EventKind, IN_VFORK, Op, Rename};
+pub use exit::{Exit, signal_name};
 pub use finding_group::FindingGroup;
 pub use mode::{ObservedMode, StreamModes, mode_of_calls};
 pub use other_calls::OtherCalls;
@@ -55,26 +57,6 @@ pub enum BackendKind {
     Ptrace,
     /// Periodic samples of /proc.
     Sample,
-}
-
-/// Exit of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Exit {
-    /// The process called exit(2) with this status.
-    Code(i32),
-    /// The process was killed by this signal.
-    Signal(i32),
-}
-
-impl Exit {
-    /// Decodes the status of wait(2) for a process that has terminated.
-    pub fn of_status(status: i32) -> Self {
-        match status & 0x7f {
-            0 => Self::Code(status >> 8 & 0xff),
-            signal => Self::Signal(signal),
-        }
-    }
 }
 
 pub(crate) fn is_zero(number: &u64) -> bool {

@@ -7,7 +7,7 @@ use weir_model::Size;
 use weir_model::top::ProcessActivity;
 
 use super::keys::KEYS;
-use super::labels::{FOREIGN, path, short_totals, totals, unread, waits};
+use super::labels::{FOREIGN, path, processes, short_totals, totals, unread, waits};
 use super::{Foot, TopView, list};
 use crate::number::percent;
 use crate::text::{clean, shorten, width, wrap};
@@ -51,13 +51,13 @@ fn top(view: &TopView, chosen: &[&ProcessActivity], area: Rect, buffer: &mut Buf
     let survey = view.survey;
     let text = match survey.elapsed_s > 0.0 {
         true => {
-            let with = |totals: String| format!("weir top · {} processes · {totals}", chosen.len());
+            let with = |totals: String| format!("weir top · {} · {totals}", processes(chosen.len()));
             Some(with(totals(chosen)))
                 .filter(|text| width(text) <= usize::from(area.width))
                 .unwrap_or_else(|| with(short_totals(chosen)))
         }
         false => {
-            format!("weir top · {} processes · the first survey takes {} s", chosen.len(), view.interval_s)
+            format!("weir top · {} · the first survey takes {} s", processes(chosen.len()), view.interval_s)
         }
     };
     line(view, &text, area, bold, buffer);

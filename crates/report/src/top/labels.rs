@@ -141,6 +141,11 @@ pub(super) fn short_totals(processes: &[&ProcessActivity]) -> String {
     totals(processes).replace(" of them tiny", " tiny")
 }
 
+/// Returns `1 process` or `4 processes`.
+pub fn processes(number: usize) -> String {
+    if number == 1 { "1 process".into() } else { format!("{number} processes") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

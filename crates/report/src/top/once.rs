@@ -2,7 +2,7 @@
 
 use weir_model::top::{ProcessActivity, Survey};
 
-use super::labels::{age, calls, location, pending, pid, share, size, tiny, totals, unread};
+use super::labels::{age, calls, location, pending, pid, processes, share, size, tiny, totals, unread};
 use super::order::{Selection, Sort};
 use crate::block::Block;
 use crate::number::whole_percent;
@@ -17,7 +17,7 @@ pub fn blocks(survey: &Survey, selection: &Selection, rows: usize) -> Vec<Block>
     let chosen = selection.select(survey);
     let shown: Vec<&ProcessActivity> =
         chosen.iter().copied().filter(|one| selection.named || is_worth_a_line(one)).take(rows).collect();
-    let mut blocks = vec![Block::Title(format!("top · {} processes · {}", chosen.len(), totals(&chosen)))];
+    let mut blocks = vec![Block::Title(format!("top · {} · {}", processes(chosen.len()), totals(&chosen)))];
     if !shown.is_empty() {
         let rows = shown.iter().map(|one| row(one)).collect();
         blocks.push(Block::Table(Table { columns: columns(selection.sort), rows, ..Table::default() }));
