@@ -94,7 +94,9 @@ mod tests {
     fn a_marker_is_of_one_source_and_of_this_user() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = |name: &str| dir.path().join(name);
-        ["s", "other"].map(|name| fs::create_dir(path(name)).expect("a directory"));
+        for name in ["s", "other"] {
+            fs::create_dir(path(name)).expect("a directory");
+        }
         fs::write(path("file"), "x").expect("written");
         assert!(TreeMarker::of(&path("file"), &path("t")).is_none(), "no tree");
         let marker = TreeMarker::of(&path("s"), &path("t")).expect("a tree");

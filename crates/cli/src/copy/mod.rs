@@ -16,34 +16,47 @@ use std::sync::Arc;
 
 use signal_hook::consts::SIGPIPE;
 use weir_bench::settings::environment;
-use weir_copier::{CopyControl, CopyDestination, copy};
+use weir_copier::{CopyControl, CopyDestination, CopyOptions, copy};
 
 pub use args::Args;
 
 use crate::exit_status::FAILED;
-use crate::output::own_command;
+use crate::output::{OutputFiles, own_command};
 use events::EventLog;
 use monitor::{Monitor, StopSignals};
 use reporter::TerminalReporter;
 use unfinished_tree::TreeCopy;
 
+/// The operands, options, files and handlers of a copy.
+struct PreparedCopy {
+    options: CopyOptions,
+    sources: Vec<PathBuf>,
+    destination: CopyDestination,
+    files: OutputFiles,
+    events: EventLog,
+    tree: Option<TreeCopy>,
+    control: Arc<CopyControl>,
+    signals: StopSignals,
+}
+
 /// Runs `weir copy` and returns the exit status.
 pub fn run(args: &Args) -> ExitCode {
-    let prepared = options::copy_options(args).and_then(|options| {
-        Ok((options, operands(args)?, args.output.open()?, EventLog::open(args.events.as_deref())?))
-    });
-    let (options, (sources, destination), mut files, events) = match prepared {
-        Ok(prepared) => prepared,
+    match prepare(args) {
+        Ok(prepared) => run_prepared(args, prepared),
         Err(error) => {
             eprintln_lossy!("weir copy: {error}");
-            return ExitCode::from(FAILED); // as cp
+            ExitCode::from(FAILED) // as cp
         }
-    };
-    if args.how.nice_io
-        && let Err(error) = weir_sys::io_priority::be_idle()
-    {
-        eprintln_lossy!("weir copy: --nice-io: ioprio_set: {}", weir_sys::errno_text(&error));
-        return ExitCode::from(FAILED);
+    }
+}
+
+fn prepare(args: &Args) -> Result<PreparedCopy, String> {
+    let options = options::copy_options(args)?;
+    let (sources, destination) = operands(args)?;
+    let (files, events) = (args.output.open()?, EventLog::open(args.events.as_deref())?);
+    if args.how.nice_io {
+        weir_sys::io_priority::be_idle()
+            .map_err(|error| format!("--nice-io: ioprio_set: {}", weir_sys::errno_text(&error)))?;
     }
     if args.cp.context.is_some() {
         eprintln_lossy!(
@@ -52,17 +65,16 @@ pub fn run(args: &Args) -> ExitCode {
     }
     let tree = TreeCopy::of(&options, &sources, &destination);
     if let Some(refusal) = tree.as_ref().and_then(TreeCopy::refusal) {
-        eprintln_lossy!("weir copy: {refusal}");
-        return ExitCode::from(FAILED);
+        return Err(refusal);
     }
     let control = Arc::new(CopyControl::new(options.limit));
-    let signals = match StopSignals::install(&control) {
-        Ok(signals) => signals,
-        Err(error) => {
-            eprintln_lossy!("weir copy: {error}");
-            return ExitCode::from(FAILED);
-        }
-    };
+    let signals = StopSignals::install(&control)?;
+    Ok(PreparedCopy { options, sources, destination, files, events, tree, control, signals })
+}
+
+/// Copies, reports, and returns the exit status.
+fn run_prepared(args: &Args, prepared: PreparedCopy) -> ExitCode {
+    let PreparedCopy { options, sources, destination, mut files, events, tree, control, signals } = prepared;
     let events = Arc::new(events);
     let quiet = args.output.is_quiet();
     let monitor = Monitor::start(&control, &signals, &events, &sources, &options, quiet);
