@@ -61,7 +61,7 @@ fn a_process_with_many_children_ends_as_alone() {
     let dir = disk_dir();
     let dir = dir.path();
     assert!(
-        common::programs::compile_c("surroundings/processes", &["-pthread"], dir),
+        common::programs::compile_c("environments/processes", &["-pthread"], dir),
         "gcc builds processes.c"
     );
     let long = usize::from(campaign::is_full());

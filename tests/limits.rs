@@ -30,7 +30,7 @@ const VERBS: [(&str, &[&str]); 8] = [
 /// Makes a directory that every user can reach, with weir and the program.
 fn shared_dir() -> tempfile::TempDir {
     let dir = tempfile::Builder::new().prefix("weir-test-").tempdir_in("/var/tmp").expect("/var/tmp");
-    let built = common::programs::compile_c("surroundings/processes", &["-pthread"], dir.path());
+    let built = common::programs::compile_c("environments/processes", &["-pthread"], dir.path());
     assert!(built, "gcc builds processes.c");
     common::programs::copy_program(WEIR, &dir.path().join("weir"));
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).expect("chmod");

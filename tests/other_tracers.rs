@@ -50,7 +50,7 @@ fn assert_same(dir: &Path, command: &[&str], ways: &[Vec<&str>]) {
 /// Builds the program; None if there is no compiler.
 fn tracer(test: &str) -> Option<tempfile::TempDir> {
     let dir = disk_dir();
-    let built = programs::compile_c("surroundings/tracer", &[], dir.path());
+    let built = programs::compile_c("environments/tracer", &[], dir.path());
     if !built {
         skip(test, "gcc does not build its program");
     }
@@ -70,7 +70,7 @@ fn a_program_traces_its_child() {
 fn a_static_program_traces_its_child() {
     for flags in [&["-static-pie"][..], &["-static", "-s"], &["-static-pie", "-s"]] {
         let dir = disk_dir();
-        if !programs::compile_c("surroundings/tracer", flags, dir.path()) {
+        if !programs::compile_c("environments/tracer", flags, dir.path()) {
             return skip("a_static_program_traces_its_child", "gcc does not build its program");
         }
         // No library can be loaded into a static program.
@@ -85,8 +85,8 @@ fn a_library_traces_a_child() {
     let dir = disk_dir();
     let library = dir.path().join("tracer").display().to_string();
     let is_built =
-        programs::compile_c("surroundings/tracer", &["-shared", "-fPIC", "-Dmain=tracer_main"], dir.path())
-            && programs::compile_c("surroundings/library_tracer", &[&library], dir.path());
+        programs::compile_c("environments/tracer", &["-shared", "-fPIC", "-Dmain=tracer_main"], dir.path())
+            && programs::compile_c("environments/library_tracer", &[&library], dir.path());
     if !is_built {
         return skip(test, "gcc does not build its program");
     }

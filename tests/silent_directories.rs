@@ -1,4 +1,4 @@
-//! A directory that weir works in falls silent during the work: `copy`, `bench`, `advise` and `lab` say what does not answer and since
+//! The server of a directory that weir works in stops answering: `copy`, `bench`, `advise` and `lab` say what does not answer and since
 //! when, go on when it answers again, and end at a signal, also if no signal ends a thread that waits.
 
 mod common;

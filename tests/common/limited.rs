@@ -1,4 +1,4 @@
-//! Runs of weir that must not hang, and programs with a FUSE mount whose server falls silent.
+//! Runs of weir that must not hang, and programs with a FUSE mount whose server stops answering.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -1,4 +1,4 @@
-//! Directories whose server, tests/surroundings/silent_directory.c, falls silent when a test asks for that.
+//! Directories whose server, tests/environments/silent_directory.c, stops answering when a test asks for that.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::{disk_dir, programs, skip};
 /// Returns a directory with the server's program, and with `mount` and `backing` for it; skips the test without a compiler.
 pub fn prepared(test: &str) -> Option<TempDir> {
     let dir = disk_dir();
-    if !programs::compile_c("surroundings/silent_directory", &[], dir.path()) {
+    if !programs::compile_c("environments/silent_directory", &[], dir.path()) {
         skip(test, "gcc does not build its program");
         return None;
     }

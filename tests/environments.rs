@@ -1,7 +1,7 @@
 //! A program under weir is as alone, whatever its processes do and wherever it runs: with few descriptors, little memory, no
 //! /proc, a read-only file system, in namespaces, without new privileges, beside other tracers.
 //!
-//! WEIR_SURROUNDINGS=PART runs the cells whose name contains PART; the long form, `make test-all`, has 10,000 short children
+//! WEIR_ENVIRONMENTS=PART runs the cells whose name contains PART; the long form, `make test-all`, has 10,000 short children
 //! and 2,000 processes at once.
 
 mod common;
@@ -34,8 +34,8 @@ const VERBS: [(&str, &[&str]); 9] = [
 /// A verb that may refuse to run the program, and a part of what it must say then.
 type Refusal = (&'static str, &'static str);
 
-/// A place to run in: the words of a shell that runs "$@" there.
-struct Surroundings {
+/// An environment to run in: the words of a shell that runs "$@" there.
+struct TestEnvironment {
     name: &'static str,
     script: &'static str,
     /// The tool that it needs.
@@ -43,22 +43,22 @@ struct Surroundings {
     may_refuse: &'static [Refusal],
 }
 
-const fn place(name: &'static str, tool: &'static str, script: &'static str) -> Surroundings {
-    Surroundings { name, script, tool, may_refuse: &[] }
+const fn environment(name: &'static str, tool: &'static str, script: &'static str) -> TestEnvironment {
+    TestEnvironment { name, script, tool, may_refuse: &[] }
 }
 
 /// The engine that was asked for needs root's capabilities.
 const NO_EBPF: &[Refusal] = &[("ebpf", "it needs root, or CAP_BPF and CAP_PERFMON")];
 
-const PLACES: [Surroundings; 20] = [
-    Surroundings {
+const ENVIRONMENTS: [TestEnvironment; 20] = [
+    TestEnvironment {
         may_refuse: &[("ebpf", "Too many open files")],
-        ..place("20-descriptors", "prlimit", r#"exec prlimit --nofile=20:20 "$@""#)
+        ..environment("20-descriptors", "prlimit", r#"exec prlimit --nofile=20:20 "$@""#)
     },
-    place("memory", "prlimit", r#"exec prlimit --as=1073741824 "$@""#),
-    place("little-memory", "prlimit", r#"exec prlimit --as=314572800 --rss=1000000 "$@""#),
-    place("little-stack", "prlimit", r#"exec prlimit --stack=1048576 "$@""#),
-    Surroundings {
+    environment("memory", "prlimit", r#"exec prlimit --as=1073741824 "$@""#),
+    environment("little-memory", "prlimit", r#"exec prlimit --as=314572800 --rss=1000000 "$@""#),
+    environment("little-stack", "prlimit", r#"exec prlimit --stack=1048576 "$@""#),
+    TestEnvironment {
         may_refuse: &[
             ("ptrace", NO_SIGNALS),
             ("exact", NO_SIGNALS),
@@ -66,59 +66,70 @@ const PLACES: [Surroundings; 20] = [
             ("rescue", NO_SIGNALS),
             ("coalesce", NO_SIGNALS),
         ],
-        ..place("no-pending-signals", "prlimit", r#"exec prlimit --sigpending=0:0 "$@""#)
+        ..environment("no-pending-signals", "prlimit", r#"exec prlimit --sigpending=0:0 "$@""#)
     },
-    place("file-size", "prlimit", r#"exec prlimit --fsize=4096: "$@""#),
-    Surroundings {
+    environment("file-size", "prlimit", r#"exec prlimit --fsize=4096: "$@""#),
+    TestEnvironment {
         may_refuse: &[("coalesce", "raise the limit of the file size (ulimit -f)")],
-        ..place("hard-file-size", "prlimit", r#"exec prlimit --fsize=4096:4096 "$@""#)
+        ..environment("hard-file-size", "prlimit", r#"exec prlimit --fsize=4096:4096 "$@""#)
     },
-    place("no-core-no-locks", "prlimit", r#"exec prlimit --core=0 --memlock=0 "$@""#),
-    place("no-new-privileges", "setpriv", r#"exec setpriv --no-new-privs "$@""#),
-    Surroundings {
+    environment("no-core-no-locks", "prlimit", r#"exec prlimit --core=0 --memlock=0 "$@""#),
+    environment("no-new-privileges", "setpriv", r#"exec setpriv --no-new-privs "$@""#),
+    TestEnvironment {
         may_refuse: NO_EBPF,
-        ..place("user-nobody", "setpriv", r#"exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@""#)
+        ..environment(
+            "user-nobody",
+            "setpriv",
+            r#"exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@""#,
+        )
     },
-    Surroundings {
+    TestEnvironment {
         may_refuse: NO_EBPF,
-        ..place("no-capabilities", "setpriv", r#"exec setpriv --bounding-set -all --inh-caps -all "$@""#)
+        ..environment(
+            "no-capabilities",
+            "setpriv",
+            r#"exec setpriv --bounding-set -all --inh-caps -all "$@""#,
+        )
     },
-    Surroundings { may_refuse: NO_EBPF, ..place("user-namespace", "unshare", r#"exec unshare -Ur "$@""#) },
-    Surroundings {
+    TestEnvironment {
+        may_refuse: NO_EBPF,
+        ..environment("user-namespace", "unshare", r#"exec unshare -Ur "$@""#)
+    },
+    TestEnvironment {
         may_refuse: OTHER_PIDS,
-        ..place("pid-namespace", "unshare", r#"exec unshare -pf --mount-proc "$@""#)
+        ..environment("pid-namespace", "unshare", r#"exec unshare -pf --mount-proc "$@""#)
     },
-    Surroundings {
+    TestEnvironment {
         may_refuse: OTHER_PIDS,
-        ..place("bubblewrap", "bwrap", r#"exec bwrap --dev-bind / / --unshare-pid --proc /proc "$@""#)
+        ..environment("bubblewrap", "bwrap", r#"exec bwrap --dev-bind / / --unshare-pid --proc /proc "$@""#)
     },
-    place("mount-and-net-namespace", "unshare", r#"exec unshare -mniu "$@""#),
-    Surroundings {
+    environment("mount-and-net-namespace", "unshare", r#"exec unshare -mniu "$@""#),
+    TestEnvironment {
         may_refuse: &[("sample", "/proc is not mounted here")],
-        ..place(
+        ..environment(
             "no-proc",
             "unshare",
             r#"exec unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' sh "$@""#,
         )
     },
-    place(
+    environment(
         "read-only",
         "unshare",
         r#"exec unshare -m sh -c 'mount -o remount,bind,ro / && exec "$@"' sh "$@""#,
     ),
-    Surroundings {
+    TestEnvironment {
         may_refuse: &[("modes", NO_FOLDER), ("max-delay", NO_FOLDER), ("coalesce", NO_FOLDER)],
-        ..place(
+        ..environment(
             "nothing-writable",
             "unshare",
             r#"exec unshare -m sh -c 'for dir in $(findmnt -rno TARGET); do mount -o remount,bind,ro "$dir"; done 2>/dev/null
                 exec env TMPDIR=/proc HOME=/proc "$@"' sh "$@""#,
         )
     },
-    place("closed-input-and-errors", "sh", r#"exec "$@" <&- 2>&-"#),
-    Surroundings {
+    environment("closed-input-and-errors", "sh", r#"exec "$@" <&- 2>&-"#),
+    TestEnvironment {
         may_refuse: &[("ptrace", TRACED), ("exact", TRACED), ("max-delay", TRACED), ("rescue", TRACED)],
-        ..place("under-strace", "strace", r#"exec strace -f -qq -e trace=none -o /dev/null "$@""#)
+        ..environment("under-strace", "strace", r#"exec strace -f -qq -e trace=none -o /dev/null "$@""#)
     },
 ];
 
@@ -144,7 +155,7 @@ const MODES: [(&str, [&str; 2]); 8] = [
 ];
 
 fn build(dir: &Path) {
-    let built = common::programs::compile_c("surroundings/processes", &["-pthread"], dir);
+    let built = common::programs::compile_c("environments/processes", &["-pthread"], dir);
     assert!(built, "gcc builds processes.c");
     common::programs::copy_program(WEIR, &dir.join("weir"));
     open_to_all(dir);
@@ -200,7 +211,7 @@ fn difference(cell: &str, wanted: &Output, got: Option<Output>, refusal: Option<
 }
 
 fn is_wished(cell: &str) -> bool {
-    std::env::var("WEIR_SURROUNDINGS").map_or(true, |part| cell.contains(&part))
+    std::env::var("WEIR_ENVIRONMENTS").map_or(true, |part| cell.contains(&part))
 }
 
 /// Returns the verbs that this user can use.
@@ -253,13 +264,13 @@ fn unusual_processes_end_as_alone() {
     check(&wrong.into_iter().flatten().collect::<Vec<_>>());
 }
 
-/// A cell: a place and a verb.
-type PlaceCell = (&'static Surroundings, (&'static str, &'static [&'static str]));
+/// A cell: an environment and a verb.
+type PlaceCell = (&'static TestEnvironment, (&'static str, &'static [&'static str]));
 
 /// Returns the cells that this machine can run; notes the others as skipped.
 fn place_cells(test: &str) -> Vec<PlaceCell> {
     let mut cells = Vec::new();
-    for one in &PLACES {
+    for one in &ENVIRONMENTS {
         let needs_root = ["setpriv", "unshare", "bwrap"].contains(&one.tool);
         if !has(one.tool) || needs_root && !has_private_mounts() {
             let root = if needs_root { " and root" } else { "" };
@@ -271,7 +282,7 @@ fn place_cells(test: &str) -> Vec<PlaceCell> {
     cells
 }
 
-/// Runs the program alone in each place, and with weir outside or inside of it.
+/// Runs the program alone in each environment, and with weir outside or inside of it.
 fn check_places(cells: &[PlaceCell], enters: bool) {
     let dir = shared_dir();
     build(dir.path());
@@ -323,9 +334,9 @@ fn a_report_without_proc_says_so() {
     }
     let dir = shared_dir();
     build(dir.path());
-    let place = PLACES.iter().find(|one| one.name == "no-proc").expect("the place");
+    let environment = ENVIRONMENTS.iter().find(|one| one.name == "no-proc").expect("the environment");
     let mut command = Command::new("sh");
-    command.args(["-c", place.script, "sh"]).arg(dir.path().join("weir")).args(["trace", "--"]);
+    command.args(["-c", environment.script, "sh"]).arg(dir.path().join("weir")).args(["trace", "--"]);
     command.arg(dir.path().join("processes")).args(["lines", "10"]);
     let got = output(command, dir.path(), "report").expect("it ends");
     let report = text(&got.stdout) + &text(&got.stderr);
@@ -343,10 +354,10 @@ fn a_set_user_id_program_ends_as_alone() {
     build(dir.path());
     let program = dir.path().join("processes");
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).expect("chmod");
-    let place = PLACES.iter().find(|one| one.name == "user-nobody").expect("the place");
+    let environment = ENVIRONMENTS.iter().find(|one| one.name == "user-nobody").expect("the environment");
     let run = |words: &[&str], name: &str| {
         let mut command = Command::new("sh");
-        command.args(["-c", place.script, "sh"]).args(words).arg(&program).args(["lines", "50"]);
+        command.args(["-c", environment.script, "sh"]).args(words).arg(&program).args(["lines", "50"]);
         output(command, dir.path(), name)
     };
     let wanted = run(&[], "alone").expect("the program ends");
