@@ -1,6 +1,6 @@
 //! Numbers, bytes and names in the sentences of findings.
 
-use weir_model::number::about;
+use weir_model::number::Certainty;
 pub(crate) use weir_model::number::thousands;
 pub(crate) use weir_model::trace::signal_name;
 use weir_model::trace::{CallSite, StreamCounts};
@@ -19,19 +19,24 @@ pub(crate) fn oldest_of(oldest: u64, all: u64) -> String {
     }
 }
 
-/// Returns a stream's calls or bytes. They begin with "about" if they are an estimate.
+/// Returns a stream's calls or bytes. They begin with "about" or "at least about" if they are an estimate.
 pub(crate) fn total(stream: &StreamCounts, number: u64) -> String {
-    number_text(!stream.estimated, number)
+    stream.certainty().text(number)
 }
 
-/// Returns the number of certain calls of a stream. It begins with "about" if calls were sampled.
+/// Returns the number of certain calls of a stream. It begins with "about" or "at least about" if calls were sampled.
 pub(crate) fn part(stream: &StreamCounts, number: u64) -> String {
-    number_text(stream.exact, number)
+    part_certainty(stream).text(number)
 }
 
-/// Returns a number with grouped digits, or "about" and three digits if it is not exact.
-pub(crate) fn number_text(exact: bool, number: u64) -> String {
-    if exact { thousands(number) } else { about(number) }
+/// Returns how certain the number of certain calls of a stream is.
+pub(crate) fn part_certainty(stream: &StreamCounts) -> Certainty {
+    Certainty::of_flags(!stream.exact, stream.at_least)
+}
+
+/// Returns how certain a number is to which several others contribute.
+pub(crate) fn least_certain(all: impl Iterator<Item = Certainty>) -> Certainty {
+    all.max().unwrap_or(Certainty::Exact)
 }
 
 /// Returns whether a byte can be one of a text: none of the control characters but those of lines, tabs and escapes.
@@ -120,6 +125,8 @@ mod tests {
         assert_eq!(texts(&stream(true, false)), ["123,456", "123,456"]);
         assert_eq!(texts(&stream(false, false)), ["123,456", "about 123,000"]);
         assert_eq!(texts(&stream(false, true)), ["about 123,000", "about 123,000"]);
+        let beside_unknown = StreamCounts { at_least: true, ..stream(false, true) };
+        assert_eq!(texts(&beside_unknown), ["at least about 123,000", "at least about 123,000"]);
     }
 
     #[test]

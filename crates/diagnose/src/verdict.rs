@@ -8,7 +8,7 @@ use weir_model::{Direction, Finding, Severity};
 use crate::context::RuleContext;
 use crate::rule::VerdictForm;
 use crate::rules::rule_of;
-use crate::text::{number_text, thousands};
+use crate::text::{least_certain, thousands};
 
 /// The share of the run that a process must have had a CPU for, so that CPU time saved makes the run shorter.
 const BUSY: f64 = 0.8;
@@ -170,12 +170,12 @@ fn small_calls(
 
 fn describe_calls(context: &RuleContext, worst: &Finding, direction: Direction, by_line: bool) -> String {
     let figure = |name: &str| worst.evidence.get(name).copied().unwrap_or(0.0);
-    let mut streams = context.merged_streams(direction, |stream| {
+    let streams = context.merged_streams(direction, |stream| {
         let same_path = || context.file(stream.file).is_some_and(|file| file.path == worst.path);
         (stream.pid, stream.fd) == (worst.pid, worst.fd) && same_path()
     });
-    let exact = streams.all(|stream| !stream.estimated);
-    let number = |number: f64| number_text(exact, number as u64);
+    let certainty = least_certain(streams.map(|stream| stream.certainty()));
+    let number = |number: f64| certainty.text(number as u64);
     let (calls, bytes) = (number(figure("calls")), number(figure("bytes")));
     let verb = if direction == Direction::In { "read" } else { "written" };
     match (by_line, figure("mean_bytes")) {

@@ -27,6 +27,37 @@ pub fn about(number: u64) -> String {
     format!("about {}", thousands(rounded))
 }
 
+/// How certain a number is, from exact to least certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// Every one was counted, by weir or by the kernel.
+    Exact,
+    /// It follows from samples.
+    About,
+    /// As [`Self::About`], and more of them may be counted elsewhere.
+    AtLeast,
+}
+
+impl Certainty {
+    /// Makes the certainty of a number from its two flags; `at_least` implies `estimated`.
+    pub fn of_flags(estimated: bool, at_least: bool) -> Self {
+        match (estimated, at_least) {
+            (_, true) => Self::AtLeast,
+            (true, false) => Self::About,
+            (false, false) => Self::Exact,
+        }
+    }
+
+    /// Returns the number with the words for its certainty: `4,123`, `about 4,120`, `at least about 4,120`.
+    pub fn text(self, number: u64) -> String {
+        match self {
+            Self::Exact => thousands(number),
+            Self::About => about(number),
+            Self::AtLeast => format!("at least {}", about(number)),
+        }
+    }
+}
+
 /// Returns an estimated number of bytes with three significant digits and a unit of powers of ten: `8.64 GB`.
 pub fn about_bytes(bytes: f64) -> String {
     const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];

@@ -173,6 +173,8 @@ fn unknown_bytes_make_all_streams_of_their_direction_inexact() {
     let streams: Vec<_> =
         output.streams.iter().map(|stream| (stream.fd, stream.calls, stream.exact)).collect();
     assert_eq!(streams, [(3, 100, false), (4, 100, true), (StreamCounts::UNKNOWN, 8900, false)]);
+    let certainty: Vec<_> = output.streams.iter().map(|stream| (stream.estimated, stream.at_least)).collect();
+    assert_eq!(certainty, [(true, true), (false, false), (true, false)], "8,900 calls may be of stream 3");
 }
 
 #[test]

@@ -146,6 +146,23 @@ impl Recorder {
             }
         }
         self.add_extrapolated(&extrapolated);
+        self.mark_beside_unknown();
+    }
+
+    /// Marks the streams beside an unknown one as estimates of a part: the unknown calls may be theirs.
+    fn mark_beside_unknown(&mut self) {
+        let unknown: HashSet<(u32, Direction)> = self
+            .streams
+            .all
+            .iter()
+            .filter(|stream| !stream.is_known())
+            .map(|stream| (stream.pid, stream.direction))
+            .collect();
+        let all = self.streams.all.iter_mut();
+        for stream in all.filter(|stream| unknown.contains(&(stream.pid, stream.direction))) {
+            stream.estimated = true;
+            stream.at_least = stream.is_known();
+        }
     }
 
     /// Adds the extrapolated calls. Those that the kernel's totals contain are in the unknown streams by now:

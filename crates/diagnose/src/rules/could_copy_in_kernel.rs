@@ -16,7 +16,7 @@ use weir_model::{Finding, Gain, Severity, StreamKind};
 use crate::context::RuleContext;
 use crate::pass_through::PassThrough;
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::text::number_text;
+use crate::text::least_certain;
 
 pub(crate) const RULE: Rule = Rule {
     id: "could-copy-in-kernel",
@@ -96,12 +96,13 @@ fn finding(context: &RuleContext, copies: &[PassThrough]) -> Option<Finding> {
     let hint_s = context.cap_to_cpu(pid, copies.iter().map(|copy| hint_s(context, copy)).sum());
     let hint = context.severity(pid, hint_s).map(|_| Severity::Info);
     let severity = RULE.severity_of(context, pid, context.cap_to_cpu(pid, calls_s)).max(hint)?;
-    let exact = copies.iter().all(|copy| !copy.input.estimated && !copy.output.estimated);
+    let ends = copies.iter().flat_map(|copy| [copy.input.certainty(), copy.output.certainty()]);
+    let certainty = least_certain(ends);
     let why = format!(
         "{} read {} bytes and wrote them unchanged, with {} calls.",
         context.stream_name(first.input),
-        number_text(exact, bytes),
-        number_text(exact, calls)
+        certainty.text(bytes),
+        certainty.text(calls)
     );
     let fix = match context.kind(first.output.file) {
         StreamKind::Socket => {

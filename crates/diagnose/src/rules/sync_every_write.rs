@@ -18,7 +18,7 @@ use crate::call_patterns::moving_calls;
 use crate::context::RuleContext;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::text::number_text;
+use crate::text::{least_certain, part_certainty};
 
 pub(crate) const RULE: Rule = Rule {
     id: "sync-every-write",
@@ -150,13 +150,13 @@ fn finding(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile]) -> 
     if mean_bytes >= BLOCK {
         severity = severity.min(Severity::Warn);
     }
-    let exact = file.streams.iter().all(|stream| stream.exact);
+    let certainty = least_certain(file.streams.iter().map(|stream| part_certainty(stream)));
     let why = format!(
         "{} called {} {} times for {} writes of {mean_bytes:.0} bytes{}: it waits for the device for about {} of {}{}.",
         context.stream_name(stream),
         sync_call(context, stream.file),
-        number_text(exact, file.syncs),
-        number_text(exact, file.writes),
+        certainty.text(file.syncs),
+        certainty.text(file.writes),
         beside_clause(context, beside, beside_syncs),
         format_seconds(cost_s),
         format_seconds(context.run_s()),
@@ -208,8 +208,9 @@ fn beside_clause(context: &RuleContext, beside: &[&SyncedFile], syncs: u64) -> S
     match syncs {
         0 => String::new(),
         syncs => {
-            let exact = beside.iter().flat_map(|other| &other.streams).all(|stream| stream.exact);
-            format!(", and {} times for {paths} beside it", number_text(exact, syncs))
+            let streams = beside.iter().flat_map(|other| &other.streams);
+            let certainty = least_certain(streams.map(|stream| part_certainty(stream)));
+            format!(", and {} times for {paths} beside it", certainty.text(syncs))
         }
     }
 }

@@ -154,6 +154,14 @@ fn estimated_counts_begin_with_about() {
     let shared = diagnose(&builder.0);
     assert!(text(&builder, &shared).starts_with("about 4,120,000 of about 4,120,000 bytes were"));
     assert!(shared[0].why.contains("wrote about 4,120,000 bytes"), "{}", shared[0].why);
+    builder.0.counts[0].at_least = true;
+    let beside_unknown = diagnose(&builder.0);
+    let why = &beside_unknown[0].why;
+    assert!(why.contains("wrote at least about 4,120,000 bytes"), "{why}");
+    // Another stream is not needed for that: the unknown one is none of the known ones.
+    builder.0.counts.truncate(1);
+    let alone = text(&builder, &diagnose(&builder.0));
+    assert!(alone.starts_with("at least about 4,120,000 of at least about 4,120,000 bytes were"), "{alone}");
 }
 
 #[test]

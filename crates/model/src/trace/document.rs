@@ -133,6 +133,10 @@ pub struct StreamRow {
     pub exact: bool,
     /// `calls` and `bytes` are shares of a total that the kernel counted for several streams.
     pub estimated: bool,
+    /// Calls of the unknown stream of the same process and direction may belong to this stream too. Absent in the documents
+    /// of older versions.
+    #[serde(default)]
+    pub at_least: bool,
     /// Failed calls, without EAGAIN and EINTR.
     pub errors: u64,
     /// Calls that returned EAGAIN or EINTR.
@@ -239,6 +243,7 @@ impl StreamRow {
             share: stream.share,
             exact: counts.exact,
             estimated: counts.estimated,
+            at_least: counts.at_least,
             errors: counts.errors,
             again: counts.again,
             zeros: counts.zeros,

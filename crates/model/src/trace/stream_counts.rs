@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Direction;
+use crate::number::Certainty;
 
 /// Counts by powers of two: slot 0 is for size 0, slot n for sizes from 2^(n-1) to 2^n - 1.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +117,10 @@ pub struct StreamCounts {
     /// extrapolated from samples.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+    /// `estimated`, and the stream may also have calls that are counted in the unknown stream ([`Self::UNKNOWN`]) of its
+    /// process and direction.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -177,6 +182,7 @@ impl StreamCounts {
             wait_s: None,
             exact: true,
             estimated: false,
+            at_least: false,
         }
     }
 
@@ -210,6 +216,12 @@ impl StreamCounts {
         self.last_s = self.last_s.max(more.last_s);
         self.exact &= more.exact;
         self.estimated |= more.estimated;
+        self.at_least |= more.at_least;
+    }
+
+    /// Returns how certain `calls` and `bytes` are.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::of_flags(self.estimated, self.at_least)
     }
 
     /// Returns whether enough durations of sync calls are known for a mean.

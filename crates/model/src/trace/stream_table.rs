@@ -89,7 +89,8 @@ impl Recording {
         streams
     }
 
-    /// Marks the sum of a stream as exact if all estimated openings of a process in one direction belong to that stream.
+    /// Marks the sum of a stream as exact if all estimated openings of a process in one direction belong to that stream. The
+    /// unknown stream and the streams beside it stay estimated.
     fn mark_unshared_sums(&self, streams: &mut [StreamSum]) {
         let is_socket = |counts: &StreamCounts| {
             self.file(counts.file).is_some_and(|file| file.kind == StreamKind::Socket)
@@ -100,7 +101,7 @@ impl Recording {
             *shared.entry((sum.pid, sum.direction)).or_default() += 1;
         }
         for sum in streams.iter_mut().map(|stream| &mut stream.sum).filter(|sum| is_estimated(sum)) {
-            if shared[&(sum.pid, sum.direction)] == 1 {
+            if shared[&(sum.pid, sum.direction)] == 1 && sum.is_known() && !sum.at_least {
                 sum.to_mut().estimated = false;
             }
         }

@@ -1,6 +1,7 @@
 //! The findings, the most severe first.
 
 use weir_model::duration::format_seconds;
+use weir_model::number::Certainty;
 use weir_model::trace::{FindingGroup, Process, TraceResult, TraceStream};
 use weir_model::{Finding, Gain};
 
@@ -45,8 +46,8 @@ fn shown(
 ) -> block::FindingBlock {
     let finding = &group.first;
     let mut facts = Vec::new();
-    let exact = exact(streams, finding);
-    let figures = finding.evidence.iter().map(|(name, value)| evidence(name, *value, exact));
+    let certainty = certainty(streams, finding);
+    let figures = finding.evidence.iter().map(|(name, value)| evidence(name, *value, certainty));
     let figures: Vec<String> = figures.collect();
     if !finding.why.is_empty() {
         facts.push(("why", finding.why.clone()));
@@ -70,16 +71,21 @@ fn shown(
     }
 }
 
-/// Returns whether the numbers of calls and bytes of the finding's stream are exact, and whether every call was
-/// recorded.
-fn exact(streams: &[TraceStream], finding: &Finding) -> (bool, bool) {
-    let about = || {
-        streams
-            .iter()
-            .filter(|stream| ListedStream::from(*stream).is_of(finding))
-            .map(|stream| &stream.counts)
-    };
-    (about().all(|counts| !counts.estimated), about().all(|counts| counts.exact))
+/// Returns how certain the numbers of calls and bytes of the finding's stream are, and those of some of its calls.
+fn certainty(streams: &[TraceStream], finding: &Finding) -> (Certainty, Certainty) {
+    let own = streams.iter().filter(|stream| ListedStream::from(*stream).is_of(finding));
+    let flags = own.map(|stream| {
+        let counts = &stream.counts;
+        (counts.exact, counts.estimated, counts.at_least)
+    });
+    flags
+        .map(certainty_of_flags)
+        .fold((Certainty::Exact, Certainty::Exact), |least, one| (least.0.max(one.0), least.1.max(one.1)))
+}
+
+/// Returns how certain totals and counts of some calls are, from `exact`, `estimated` and `at_least` of a stream.
+pub(super) fn certainty_of_flags((exact, estimated, at_least): (bool, bool, bool)) -> (Certainty, Certainty) {
+    (Certainty::of_flags(estimated, at_least), Certainty::of_flags(!exact, at_least))
 }
 
 /// Separator of a command and the equivalent change of the program in a one-line fix.

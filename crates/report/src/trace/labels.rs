@@ -1,7 +1,8 @@
 //! Labels of processes, streams, counts and evidence.
 
 use weir_model::duration::format_seconds;
-pub(super) use weir_model::number::{about, counted, thousands};
+use weir_model::number::Certainty;
+pub(super) use weir_model::number::{counted, thousands};
 use weir_model::trace::{ObservedMode, Recording};
 use weir_model::{Direction, Mode, Size, StreamKind, Untrusted};
 
@@ -102,16 +103,19 @@ const TOTALS: [&str; 2] = ["calls", "bytes"];
 const PARTS: [&str; 9] =
     ["cut_calls", "jumps", "lines", "seeks", "short_writes", "syncs", "unaligned", "writes", "zero_reads"];
 
-/// Returns a figure of a finding with the unit that its name ends in: `mean bytes 12 B`, `call 900 ns`. `exact` says
-/// whether totals and whether counts of some calls are exact; other figures get an "about".
-pub(super) fn evidence(name: &str, value: f64, exact: (bool, bool)) -> String {
+/// Returns a figure of a finding with the unit that its name ends in: `mean bytes 12 B`, `call 900 ns`. `certainty` is that
+/// of the stream's totals, and that of the counts of some of its calls.
+pub(super) fn evidence(name: &str, value: f64, certainty: (Certainty, Certainty)) -> String {
+    let estimate =
+        |certainty: Certainty| (certainty != Certainty::Exact).then(|| certainty.text(value as u64));
     let shown = match name {
         _ if PROCESSES.contains(&name) => Some(format!("{value:.0}")),
         _ if value < 0.0 => None,
         "bytes" => None,
-        _ if TOTALS.contains(&name) && !exact.0 || PARTS.contains(&name) && !exact.1 => {
-            Some(about(value as u64))
-        }
+        // Unknown calls of the process are among them, so that they are no part.
+        "openings" => estimate(certainty.0.min(Certainty::About)),
+        _ if TOTALS.contains(&name) => estimate(certainty.0),
+        _ if PARTS.contains(&name) => estimate(certainty.1),
         _ => None,
     };
     match shown {
@@ -152,6 +156,7 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_model::number::Certainty::{About, AtLeast, Exact};
 
     #[test]
     fn evidence_has_the_unit_of_its_name() {
@@ -164,18 +169,23 @@ mod tests {
         ];
         let expected =
             ["call 900 ns", "mean bytes 1 B", "cost share 97 %", "calls 5,000,000", "waits 11.5 s"];
-        assert_eq!(shown.map(|(name, value)| evidence(name, value, (true, true))), expected);
+        assert_eq!(shown.map(|(name, value)| evidence(name, value, (Exact, Exact))), expected);
     }
 
     #[test]
     fn sampled_figures_get_about_and_pids_are_not_formatted() {
-        let shown = |exact| {
-            [("calls", 4_120_345.0), ("seeks", 4_120_345.0)].map(|(name, value)| evidence(name, value, exact))
+        let shown = |certainty| {
+            [("calls", 4_120_345.0), ("seeks", 4_120_345.0)]
+                .map(|(name, value)| evidence(name, value, certainty))
         };
-        assert_eq!(shown((true, true)), ["calls 4,120,345", "seeks 4,120,345"]);
-        assert_eq!(shown((true, false)), ["calls 4,120,345", "seeks about 4,120,000"]);
-        assert_eq!(shown((false, false)), ["calls about 4,120,000", "seeks about 4,120,000"]);
-        assert_eq!(evidence("loop_pid", 27314.0, (true, true)), "loop pid 27314");
+        assert_eq!(shown((Exact, Exact)), ["calls 4,120,345", "seeks 4,120,345"]);
+        assert_eq!(shown((Exact, About)), ["calls 4,120,345", "seeks about 4,120,000"]);
+        assert_eq!(shown((About, About)), ["calls about 4,120,000", "seeks about 4,120,000"]);
+        let beside_unknown = ["calls at least about 4,120,000", "seeks at least about 4,120,000"];
+        assert_eq!(shown((AtLeast, AtLeast)), beside_unknown);
+        assert_eq!(evidence("openings", 3000.0, (AtLeast, AtLeast)), "openings about 3,000");
+        assert_eq!(evidence("openings", 3000.0, (Exact, Exact)), "openings 3,000");
+        assert_eq!(evidence("loop_pid", 27314.0, (Exact, Exact)), "loop pid 27314");
     }
 
     #[test]

@@ -127,13 +127,15 @@ fn stream_of(document: &TraceDocument, finding: &Finding) -> Option<usize> {
 fn shown(document: &TraceDocument, group: &FindingGroup) -> FindingBlock {
     let finding = &group.first;
     let stream = stream_of(document, finding).map(|at| &document.streams[at]);
-    let exact = stream.map_or((true, true), |stream| (!stream.estimated, stream.exact));
+    let flags =
+        stream.map_or((true, false, false), |stream| (stream.exact, stream.estimated, stream.at_least));
+    let certainty = findings::certainty_of_flags(flags);
     let mut facts = Vec::new();
     if !finding.why.is_empty() {
         facts.push(("why", finding.why.clone()));
     }
     let figures: Vec<String> =
-        finding.evidence.iter().map(|(name, value)| evidence(name, *value, exact)).collect();
+        finding.evidence.iter().map(|(name, value)| evidence(name, *value, certainty)).collect();
     if !figures.is_empty() {
         facts.push(("seen", figures.join(" · ")));
     }

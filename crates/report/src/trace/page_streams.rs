@@ -1,6 +1,7 @@
 //! The streams of the page of `weir trace`: pictures and a table of the important ones, and the others in closed parts.
 
 use weir_model::Size;
+use weir_model::number::Certainty;
 use weir_model::trace::TraceDocument;
 use weir_model::trace::document::StreamRow;
 
@@ -108,7 +109,11 @@ fn table<'a>(streams: impl Iterator<Item = &'a StreamRow>) -> Table {
         Column::new("share", "%", Align::Right),
     ];
     let row = |stream: &StreamRow| {
-        let about = if stream.estimated { "about " } else { "" };
+        let about = match Certainty::of_flags(stream.estimated, stream.at_least) {
+            Certainty::Exact => "",
+            Certainty::About => "about ",
+            Certainty::AtLeast => "at least about ",
+        };
         let deduced = if stream.mode.is_some() && !stream.mode_seen { "~" } else { "" };
         let cells = vec![
             process_label(&stream.comm, stream.pid).into(),

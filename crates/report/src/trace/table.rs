@@ -1,6 +1,7 @@
 //! The table of streams: the most important ones, and the totals of the others.
 
 use weir_model::Untrusted;
+use weir_model::number::Certainty;
 use weir_model::trace::{StreamCounts, TraceStream};
 
 use super::choice::ChosenStreams;
@@ -62,7 +63,7 @@ fn row(stream: &TraceStream) -> TableRow {
         if counts.is_known() { stream.path.to_string() } else { UNKNOWN_STREAM.into() }.into(),
         kind(stream.kind).into(),
         TableCell::new(calls(counts), much).marked(failures(stream)),
-        bytes(counts.bytes).into(),
+        format!("{}{}", least(counts), bytes(counts.bytes)).into(),
         stream.typical().map_or(ABSENT.into(), usual).into(),
         TableCell::from(mode).marked(mark),
         TableCell::new(percent(stream.share), much),
@@ -72,16 +73,24 @@ fn row(stream: &TraceStream) -> TableRow {
 
 /// Returns the number of calls; a dash if only the offsets of the file are known.
 fn calls(counts: &StreamCounts) -> String {
-    if counts.calls == 0 && counts.bytes > 0 { ABSENT.into() } else { thousands(counts.calls) }
+    match counts.calls == 0 && counts.bytes > 0 {
+        true => ABSENT.into(),
+        false => format!("{}{}", least(counts), thousands(counts.calls)),
+    }
+}
+
+/// Returns the mark before numbers to which unknown calls may have to be added.
+fn least(counts: &StreamCounts) -> &'static str {
+    if counts.at_least { "≥" } else { "" }
 }
 
 /// Returns the marks of a row: `!` for failed calls, `*` for sampled sizes, `≈` for estimated numbers.
 fn failures(stream: &TraceStream) -> String {
     let failed = if stream.counts.errors > 0 { "!" } else { "" };
-    let sampled = match (stream.counts.exact, stream.counts.estimated) {
-        (true, _) => "",
-        (false, false) => "*",
-        (false, true) => "≈",
+    let sampled = match (stream.counts.exact, stream.counts.certainty()) {
+        (true, _) | (_, Certainty::AtLeast) => "",
+        (false, Certainty::Exact) => "*",
+        (false, Certainty::About) => "≈",
     };
     format!("{failed}{sampled}")
 }
@@ -102,7 +111,11 @@ fn marks<'a>(streams: impl Iterator<Item = &'a TraceStream<'a>> + Clone) -> Vec<
             any(|stream| !stream.counts.exact && !stream.counts.estimated),
             "* exact, but the typical size is sampled",
         ),
-        (any(|stream| stream.counts.estimated), "≈ estimated from samples"),
+        (any(|stream| stream.counts.certainty() == Certainty::About), "≈ estimated from samples"),
+        (
+            any(|stream| stream.counts.at_least),
+            "≥ at least about: some of the unknown calls may be of this stream",
+        ),
     ];
     facts.extend(marks.into_iter().filter(|(is, _)| *is).map(|(_, text)| text.to_string()));
     facts

@@ -1,5 +1,6 @@
 //! Tests of the screen of a recording.
 
+mod certainty;
 mod documents;
 mod losses;
 mod modes;
@@ -89,26 +90,6 @@ fn histogram(text: &str) -> Vec<&str> {
         .skip_while(|line| !line.contains("bytes a call"))
         .take_while(|line| !line.is_empty())
         .collect()
-}
-
-#[test]
-fn a_stream_shows_its_exact_number_of_calls_only() {
-    let (mut recording, findings) = bytewise();
-    let sampled = screen_at(&of(&recording, &findings, VERDICT), 80);
-    assert!(histogram(&sampled).iter().any(|line| line.contains("fd 1 (sampled) > ")), "{sampled}");
-    assert!(
-        !sampled.contains("4,999,998") || sampled.matches("4,999,998").count() == 1,
-        "the verdict's: {sampled}"
-    );
-    assert!(sampled.contains("5,000,000*") && sampled.contains("* exact, but the typical size"), "{sampled}");
-    recording.counts[1].exact = true;
-    let counted = screen_at(&of(&recording, &findings, VERDICT), 80);
-    assert!(histogram(&counted).iter().any(|line| line.contains("4,999,998")), "{counted}");
-    (recording.counts[1].exact, recording.counts[1].estimated) = (false, true);
-    (recording.counts[2].direction, recording.counts[2].estimated) = (weir_model::Direction::Out, true);
-    let shared = screen_at(&of(&recording, &findings, VERDICT), 80);
-    assert!(shared.contains("5,000,000≈") && shared.contains("≈ estimated from samples"), "{shared}");
-    assert!(shared.contains("calls about 5,000,000"), "{shared}");
 }
 
 #[test]
