@@ -333,6 +333,11 @@ impl<'a> RuleContext<'a> {
         readers.peek().is_some() && readers.all(|stream| self.ended_at(stream.pid) <= at_s)
     }
 
+    /// Returns whether a file is on a file system in memory: a power cut removes it whatever the program syncs.
+    pub fn is_in_memory(&self, file: u32) -> bool {
+        self.file(file).is_some_and(|file| self.recording.memory_devices.contains(&file.dev))
+    }
+
     pub fn is_null(&self, file: u32) -> bool {
         self.file(file).is_some_and(|file| file.path == "/dev/null")
     }

@@ -44,6 +44,7 @@ pub(crate) struct RecordingBuilder(pub Recording);
 pub(crate) fn recording(elapsed_s: f64) -> RecordingBuilder {
     let mut builder = RecordingBuilder(Recording {
         environment: Default::default(),
+        memory_devices: Vec::new(),
         command: vec!["./prog".into(), "a b".into()],
         root: 1,
         backend: BackendKind::Ebpf,

@@ -13,6 +13,7 @@ use weir_sys::clock::{clock_ns, now_ns};
 use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_sys::inherited::{self, InheritedFds};
 use weir_sys::memory::{silent_files, silent_processes};
+use weir_sys::mount_table;
 use weir_sys::process_access::yama_forbids;
 use weir_sys::{Error, errno_text, launch, proc, signals};
 use weir_trace_api::{
@@ -284,6 +285,7 @@ impl Observation {
         let unobserved = unobserved.into_iter().chain(sentences).collect();
         Recording {
             environment: Default::default(),
+            memory_devices: mount_table::memory_devices(),
             command: command_words(&options.target),
             root: 0,
             backend,

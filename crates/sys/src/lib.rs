@@ -31,7 +31,7 @@ pub mod living_thread;
 pub mod maps;
 pub mod memory;
 mod messages;
-mod mount_table;
+pub mod mount_table;
 pub mod open_files;
 pub mod page_cache;
 pub mod proc;

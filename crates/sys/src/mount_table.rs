@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use rustix::fs::makedev;
+
 /// A line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
@@ -20,6 +22,16 @@ pub(crate) struct Mount {
 /// Returns the mounts that a process sees, a PID or `self`, in the order of the table; None if they cannot be read.
 pub(crate) fn of_process(process: &str) -> Option<Vec<Mount>> {
     fs::read_to_string(format!("/proc/{process}/mountinfo")).ok().map(|text| parse(&text))
+}
+
+/// Returns the device numbers of the file systems in memory that this process sees, as `st_dev` of stat(2).
+pub fn memory_devices() -> Vec<u64> {
+    let mounts = of_process("self").unwrap_or_default().into_iter();
+    let in_memory = mounts.filter(|mount| ["tmpfs", "ramfs"].contains(&mount.kind.as_str()));
+    let mut devices: Vec<u64> = in_memory.map(|mount| makedev(mount.device.0, mount.device.1)).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    devices
 }
 
 /// Parses the table without the lines that are not as proc(5) says.
@@ -54,8 +66,16 @@ pub(crate) fn number_of_descriptor(process: &str, fd: i32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
 
     use super::*;
+
+    #[test]
+    fn shared_memory_is_in_memory_and_proc_is_not() {
+        let device = |path: &str| fs::metadata(path).expect(path).dev();
+        let found = memory_devices();
+        assert!(found.contains(&device("/dev/shm")) && !found.contains(&device("/proc")), "{found:?}");
+    }
 
     #[test]
     fn a_line_is_parsed() {

@@ -35,6 +35,7 @@ fn applies(context: &RuleContext, renamed: &RenamedFile) -> bool {
     let may_be_hidden = || context.has_gap_of_any(renamed.at_s, f64::INFINITY);
     renamed.synced
         && context.kind(renamed.file) == StreamKind::File
+        && !context.is_in_memory(renamed.file)
         && !context.directory_synced(renamed)
         && !may_be_hidden()
         && !context.is_temporary_name(renamed)

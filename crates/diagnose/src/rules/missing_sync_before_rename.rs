@@ -3,8 +3,8 @@
 //! Evidence: a file that was written in this run was renamed, and no process synced it, or everything, in between. A power cut
 //! can leave an empty file under the new name. The severity depends on what is lost then (see `power_cut`): warn if the
 //! content of an older file is lost too; otherwise info, in one finding for all such files. Installed programs leave out the
-//! sync knowingly (git, rsync, sed -i), and a user does not change them: info. Files below directories in memory and below
-//! /var/cache are not reported.
+//! sync knowingly (git, rsync, sed -i), and a user does not change them: info. Files on a file system in memory, below
+//! directories that usually are one, and below /var/cache are not reported.
 
 use weir_model::{Finding, Severity, StreamKind};
 
@@ -55,7 +55,7 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
 }
 
 fn is_lasting(context: &RuleContext, renamed: &RenamedFile) -> bool {
-    let is_file = context.kind(renamed.file) == StreamKind::File;
+    let is_file = context.kind(renamed.file) == StreamKind::File && !context.is_in_memory(renamed.file);
     is_file && !VOLATILE.iter().any(|start| renamed.to.exact().starts_with(start))
 }
 

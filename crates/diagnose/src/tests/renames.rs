@@ -63,6 +63,15 @@ fn the_severity_follows_from_the_lost_content() {
 }
 
 #[test]
+fn a_file_in_memory_needs_no_sync() {
+    let mut builder = one_saved(Some(true));
+    builder.0.memory_devices = vec![77];
+    assert_eq!(builder.severity("missing-sync-before-rename"), Warn, "it is on another file system");
+    builder.0.files.iter_mut().for_each(|file| file.dev = 77);
+    builder.no_finding("missing-sync-before-rename");
+}
+
+#[test]
 fn many_new_names_are_one_hint() {
     let mut builder = recording(1.0);
     for number in 0..20 {

@@ -27,6 +27,7 @@ fn recording(events: Vec<(u32, EventKind)>) -> Recording {
     counts.calls = 1;
     Recording {
         environment: Default::default(),
+        memory_devices: Vec::new(),
         command: shell().argv.iter().map(|word| word.to_string()).collect(),
         root: 811,
         backend: BackendKind::Ptrace,

@@ -267,6 +267,9 @@ pub struct Recording {
     pub processes: Vec<Process>,
     /// Open files by id.
     pub files: Vec<OpenFile>,
+    /// Device numbers of the file systems in memory (tmpfs, ramfs) that weir sees at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory_devices: Vec<u64>,
     /// Counts by process, image, descriptor, open file and direction.
     #[serde(rename = "flows")]
     pub counts: Vec<StreamCounts>,

@@ -51,6 +51,7 @@ pub fn counts(pid: u32, fd: i32, file: u32, direction: Direction, calls: u64, si
 fn recording(command: &[&str]) -> Recording {
     Recording {
         environment: Default::default(),
+        memory_devices: Vec::new(),
         command: command.iter().map(|word| (*word).into()).collect(),
         root: 4711,
         backend: BackendKind::Ebpf,
