@@ -21,6 +21,7 @@ mod parallel;
 mod pass_through;
 mod peers;
 mod pending_bytes;
+mod pending_now;
 mod pipelines;
 mod power_cut;
 mod private_files;

@@ -6,6 +6,7 @@ use weir_model::trace::FindingGroup;
 use weir_model::{Direction, Finding, Severity};
 
 use crate::context::RuleContext;
+use crate::pending_now::pending_now_sentence;
 use crate::rule::VerdictForm;
 use crate::rules::rule_of;
 use crate::text::{least_certain, thousands};
@@ -97,7 +98,10 @@ fn nothing_else_wrong(context: &RuleContext, findings: &[Finding]) -> String {
         0 if context.has_unattributed_calls() => {
             "Bytes were moved, but their streams were not recorded".to_string()
         }
-        0 => "No stream was recorded".to_string(),
+        0 => match pending_now_sentence(context) {
+            Some(pending) => format!("No stream was recorded; {pending}"),
+            None => "No stream was recorded".to_string(),
+        },
         1 => "Nothing is wrong with the one stream of this run".into(),
         count => format!("Nothing is wrong with the {} streams of this run", thousands(count as u64)),
     };

@@ -354,3 +354,23 @@ fn the_verdict_has_the_sum_of_equal_losses() {
     assert!(text.starts_with("390 bytes for /d/out3 "), "{text}");
     assert!(text.contains(" The same happened with 29 more files, 11,700 bytes in all."), "{text}");
 }
+
+#[test]
+fn bytes_that_are_pending_for_a_short_time_are_named() {
+    let with = |times: &[f64], ended: bool| {
+        let mut builder = recording(3.0);
+        if !ended {
+            builder.0.processes[0].ended_s = None;
+        }
+        for &at_s in times {
+            builder.snapshot(at_s, 1, SnapshotMoment::Sample, &[pending(1, &[b'x'; 246])]);
+        }
+        verdict(&builder.0, &[]).text
+    };
+    let short = "No stream was recorded; 246 bytes are pending in fd 1 of prog (1) (observed for too short a time to say \
+        whether they are stuck).";
+    assert_eq!(with(&[0.1, 0.6], false), short);
+    assert!(with(&[0.1, 2.9], false).ends_with("pending in fd 1 of prog (1)."), "a rule has decided");
+    assert_eq!(with(&[0.1, 0.6], true), "No stream was recorded.");
+    assert_eq!(with(&[], false), "No stream was recorded.");
+}
