@@ -280,18 +280,14 @@ fn options_of_a_program_are_offered_only_for_the_command_itself() {
     }
 }
 
-#[test]
-fn the_command_of_an_attached_process_changes_to_its_directory() {
-    let dir = disk_dir();
-    let elsewhere = disk_dir();
-    fs::write(
-        elsewhere.path().join("wait.py"),
-        "import time\nprint('kept')\nfor i in range(60): time.sleep(0.5)\n",
-    )
-    .expect("a script");
-    let out = fs::File::create(dir.path().join("stdout")).expect("stdout");
+/// Starts a script in a directory, with this PWD, and returns the only finding of `weir trace --pid` about it.
+fn finding_of_attached(dir: &Path, start: &Path, script: &str, shell_directory: Option<&Path>) -> Value {
+    fs::write(start.join("wait.py"), script).expect("a script");
+    let out = fs::File::create(dir.join("stdout")).expect("stdout");
     let mut command = Command::new("/usr/bin/python3");
-    command.arg("wait.py").current_dir(elsewhere.path()).env_remove("PYTHONUNBUFFERED").stdout(out);
+    command.arg("wait.py").current_dir(start).env_remove("PYTHONUNBUFFERED").stdout(out);
+    command.env_remove("PWD").env_remove("OLDPWD");
+    command.envs(shell_directory.map(|directory| ("PWD", directory)));
     let process = KillOnDrop(command.spawn().expect("python3"));
     let pid = process.0.id().to_string();
     let sleeps =
@@ -299,13 +295,25 @@ fn the_command_of_an_attached_process_changes_to_its_directory() {
     wait_for("the script", sleeps);
     std::thread::sleep(Duration::from_millis(100));
     let arguments = ["trace", "--quiet", "--json", "t.json", "--pid", &pid, "--time", "4s"];
-    let output = weir(dir.path(), &arguments).output().expect("weir starts");
-    let found = document(dir.path(), &text(&output.stderr));
-    let finding = only(&found, "stuck-output");
-    let command = finding["command"].as_str().unwrap_or_else(|| panic!("{finding:#}"));
+    let output = weir(dir, &arguments).output().expect("weir starts");
+    only(&document(dir, &text(&output.stderr)), "stuck-output").clone()
+}
+
+#[test]
+fn the_command_of_an_attached_process_changes_to_its_directory() {
+    let (dir, elsewhere) = (disk_dir(), disk_dir());
+    let wait = "import os, time\nprint('kept')\nfor i in range(60): time.sleep(0.5)\n";
+    let daemon = wait.replacen("\n", "\nos.chdir('/')\n", 1);
     let start = format!("cd {} && weir run --max-delay 100ms -- ", elsewhere.path().display());
-    assert!(command.starts_with(&start) && command.ends_with("python3 wait.py"), "{command}");
-    assert_accepted(dir.path(), command);
+    for (script, shell_directory) in [(wait, None), (&daemon, Some(elsewhere.path()))] {
+        let finding = finding_of_attached(dir.path(), elsewhere.path(), script, shell_directory);
+        let command = finding["command"].as_str().unwrap_or_else(|| panic!("{finding:#}"));
+        assert!(command.starts_with(&start) && command.ends_with("python3 wait.py"), "{command}");
+        assert_accepted(dir.path(), command);
+    }
+    // The directory of the start is not known: /, to which the program changed, has no such script.
+    let finding = finding_of_attached(dir.path(), elsewhere.path(), &daemon, None);
+    assert!(finding["command"].is_null() && !fix(&finding).contains("cd /"), "{finding:#}");
 }
 
 /// Makes sessions of `weir run --coalesce`: COUNT calls of one byte each, and getppid(2) after them.

@@ -28,6 +28,7 @@ mod picture_file;
 mod progress;
 mod report;
 mod run;
+mod script_directory;
 mod signals;
 mod top;
 mod trace;

@@ -8,6 +8,8 @@ use weir_control::plan::executable;
 use weir_control::plan::program::ResolvedProgram;
 use weir_model::{SourceLanguage, os_string_of};
 
+use crate::script_directory::script_directory;
+
 /// The text that the kernel adds to the name of a removed file or directory.
 const REMOVED: &str = " (deleted)";
 
@@ -17,12 +19,29 @@ pub struct StartedProgram<'a> {
     pub exe: &'a str,
     pub argv: Vec<&'a str>,
     pub directory: Option<&'a Path>,
+    /// Other directories in which it may have been started.
+    pub others: &'a [PathBuf],
 }
 
+/// The words that start a program again, and the directory for it if that is not the current one.
+pub type OwnCommand = (Vec<String>, Option<PathBuf>);
+
 impl StartedProgram<'_> {
+    /// Returns the command that starts the program again. Fails with the reason why it is not known.
+    pub fn command(&self) -> Result<OwnCommand, &'static str> {
+        let words = self.words()?;
+        let Some(own) = self.directory else { return Ok((words, None)) };
+        let directory = script_directory(self.exe, &self.argv, own, self.others);
+        let directory = directory.ok_or("it has left the directory in which it was started")?;
+        let directory = Some(directory.as_path());
+        let program =
+            StartedProgram { exe: self.exe, argv: self.argv.clone(), directory, others: self.others };
+        Ok((program.words()?, program.other_directory()))
+    }
+
     /// Returns the words that start the program again in its directory. If the first argument would start another file, the
     /// executable's path replaces it. Fails with the reason why the words are not known.
-    pub fn words(&self) -> Result<Vec<String>, &'static str> {
+    fn words(&self) -> Result<Vec<String>, &'static str> {
         let mut words: Vec<String> = self.argv.iter().map(|word| (*word).into()).collect();
         if self.exe.is_empty() || words.is_empty() {
             return Err("its executable and arguments cannot be read");
@@ -47,7 +66,7 @@ impl StartedProgram<'_> {
     }
 
     /// Returns the directory of the program if it is not the current one.
-    pub fn other_directory(&self) -> Option<PathBuf> {
+    fn other_directory(&self) -> Option<PathBuf> {
         let current = std::env::current_dir().ok();
         self.directory.filter(|directory| current.as_deref() != Some(directory)).map(Path::to_path_buf)
     }
@@ -100,7 +119,8 @@ mod tests {
     #[test]
     fn words_of_a_started_program() {
         let of = |exe: &str, argv: &[&str], directory: Option<&str>| {
-            let program = StartedProgram { exe, argv: argv.to_vec(), directory: directory.map(Path::new) };
+            let (argv, directory) = (argv.to_vec(), directory.map(Path::new));
+            let program = StartedProgram { exe, argv, directory, others: &[] };
             program.words().map(|words| words.join(" "))
         };
         let title = Err("it has replaced its arguments by a title");

@@ -7,6 +7,7 @@ use weir_model::{Size, Untrusted, text_of};
 use weir_report::peek::screen;
 use weir_sys::proc;
 use weir_sys::process_identity::ProcessIdentity;
+use weir_sys::start_directories::start_directories;
 use weir_tui::style::stdout_style;
 
 use crate::output::OutputOptions;
@@ -110,10 +111,10 @@ fn restart_command(peek: &Peek) -> RestartCommand {
     }
     let (exe, directory) = (proc::names(peek.pid).0, proc::directory(peek.pid));
     let argv = peek.command.iter().map(Untrusted::exact).collect();
-    let program = StartedProgram { exe: exe.exact(), argv, directory: directory.as_deref() };
-    let directory = program.other_directory().map(text_of);
-    match program.words() {
-        Ok(words) => RestartCommand::Known { words, directory },
+    let others = start_directories(peek.pid);
+    let program = StartedProgram { exe: exe.exact(), argv, directory: directory.as_deref(), others: &others };
+    match program.command() {
+        Ok((words, directory)) => RestartCommand::Known { words, directory: directory.map(text_of) },
         Err(reason) => RestartCommand::Unknown(reason),
     }
 }

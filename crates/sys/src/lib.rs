@@ -48,6 +48,7 @@ mod served_mounts;
 mod shared_memory;
 pub mod signals;
 mod silence_watch;
+pub mod start_directories;
 pub mod syscalls;
 pub mod tracefs;
 pub mod unkillable;

@@ -8,6 +8,8 @@ use weir_diagnose::{PlannedRun, RunOption, RunPlanner, RunProposal};
 use weir_model::run::{Effect, PlanRow, Technique};
 use weir_model::trace::Image;
 use weir_model::{Untrusted, os_string_of, text_of};
+use weir_sys::proc;
+use weir_sys::start_directories::start_directories;
 
 use crate::own_command::{StartedProgram, starts};
 use crate::run::parse_request;
@@ -17,13 +19,16 @@ pub struct HostPlanner {
     host: HostCapabilities,
     /// The paths of a process to which weir attaches name other files than those of weir.
     has_other_files: bool,
+    /// Arguments of the processes to which weir attaches, and the directories in which they may have been started.
+    attached: Vec<(Vec<Untrusted>, Vec<PathBuf>)>,
 }
 
 impl HostPlanner {
     /// Reads what this machine can do for commands, and for the programs of these processes.
     pub fn read(pids: &[u32]) -> Self {
-        let has_other_files = pids.iter().any(|pid| weir_sys::proc::has_other_files(*pid));
-        Self { host: HostCapabilities::read(), has_other_files }
+        let has_other_files = pids.iter().any(|pid| proc::has_other_files(*pid));
+        let attached = pids.iter().map(|&pid| (proc::names(pid).2, start_directories(pid))).collect();
+        Self { host: HostCapabilities::read(), has_other_files, attached }
     }
 
     /// Returns the plan of a command; None if PATH has no such program. A relative path is one of `directory`.
@@ -44,9 +49,12 @@ impl HostPlanner {
         }
         let argv = image.argv.iter().map(Untrusted::exact).collect();
         let directory = directory_of(image);
-        let program = StartedProgram { exe: image.exe.exact(), argv, directory: directory.as_deref() };
-        let directory = program.other_directory().map(text_of);
-        Some(PlannedRun { command: program.words().ok()?, directory })
+        let attached = self.attached.iter().find(|(argv, _)| *argv == image.argv);
+        let others = attached.map_or(&[][..], |(_, directories)| directories);
+        let program =
+            StartedProgram { exe: image.exe.exact(), argv, directory: directory.as_deref(), others };
+        let (command, directory) = program.command().ok()?;
+        Some(PlannedRun { command, directory: directory.map(text_of) })
     }
 
     /// Returns whether the option has its effect on a program that a command starts.
