@@ -197,7 +197,7 @@ fn the_limit_of_the_file_size_ends_the_program_and_not_weir() {
     let place = [&limit[..], &["timeout", "-s", "TERM", "--preserve-status", "2"]].concat();
     let log = run(dir.path(), &[&place[..], &["./weir", "log", "-o", "full", "--", "seq", "5000"]].concat());
     let errors = text(&log.stderr);
-    let is_said = errors.contains("prlimit --pid ") && errors.contains("accepted bytes are not in the log");
+    let is_said = errors.contains("prlimit --pid ") && errors.contains("are accepted but not in the log");
     assert!(log.status.code() == Some(1) && is_said, "{:?} {errors}", log.status);
     let kept = fs::read_to_string(dir.path().join("full")).expect("the log");
     let all: String = (1..=5000).map(|number| format!("{number}\n")).collect();

@@ -340,7 +340,8 @@ fn processes_that_run_on_are_named() {
     let of = |options: &[&str], script: &str| {
         errors(&run(dir.path(), &[&["run"], options, &["--", "sh", "-c", script]].concat()))
     };
-    let background = "sleep 1.5 >&- 2>&- & echo";
+    // The child must be sleep when the shell ends.
+    let background = "sleep 1.5 >&- 2>&- & until grep -q sleep /proc/$!/comm; do :; done; echo";
     let early = of(&["--max-delay", "100ms"], background);
     assert!(
         early.starts_with("weir: sleep (pid ")

@@ -118,6 +118,17 @@ impl Tracer<'_, '_> {
         }
     }
 
+    /// Emits the totals of a process that runs on, which no gap and no exit has emitted since the last recorded call.
+    pub(super) fn emit_final_totals(&mut self, pid: u32, now: u64) {
+        let Some(process) = self.process(pid).filter(|process| process.final_counters.is_none()) else {
+            return;
+        };
+        if let Some(totals) = process.account.read(pid) {
+            let totals = max(process.reported, totals);
+            self.emit(now, pid, pid, RawEventKind::Totals(totals));
+        }
+    }
+
     /// Returns the time of the next attempt to interrupt a process; None if it is in no gap or cannot be sampled.
     pub(super) fn catch_due_at(&self, process: &PtracedProcess) -> Option<u64> {
         process.gap?;

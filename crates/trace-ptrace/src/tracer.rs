@@ -360,6 +360,7 @@ impl<'h, 'c> Tracer<'h, 'c> {
             self.note_never_stopped(pid);
             self.end_gap(pid, now);
             self.emit_uncounted(pid, now);
+            self.emit_final_totals(pid, now);
             self.add_times(pid, now);
         }
         BackendReport {

@@ -29,7 +29,7 @@ fn calls_that_move_no_bytes_are_counted_by_kind() {
                 EACCES 2) · close 131 · lseek 14 (3 failed: ESPIPE)";
     assert!(flat.contains(expected), "{text}");
     recording.other_calls[0].exact = false;
-    recording.other_calls.extend(Op::ALL[30..39].iter().map(|&op| one(op, 2, &[])));
+    recording.other_calls.extend(Op::ALL[32..41].iter().map(|&op| one(op, 2, &[])));
     let trace = of(&recording, &[], "");
     let flat =
         |all: bool| screen(&trace, all, &Style::default()).split_whitespace().collect::<Vec<_>>().join(" ");
