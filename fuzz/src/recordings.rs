@@ -9,6 +9,7 @@ use weir_report::Style;
 pub fn recording(output: RecorderOutput) -> Recording {
     Recording {
         environment: Default::default(),
+        memory_devices: Vec::new(),
         command: vec!["./program".into()],
         root: output.processes.first().map_or(0, |process| process.pid),
         backend: BackendKind::Ebpf,
