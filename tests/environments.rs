@@ -245,11 +245,6 @@ fn unusual_processes_end_as_alone() {
         if !is_wished(&cell) {
             return None;
         }
-        let command = |words: &[&str]| {
-            let mut command = Command::new(words[0]);
-            command.args(&words[1..]);
-            command
-        };
         let program = dir.path().join("processes").display().to_string();
         let program = [program.as_str(), mode, count];
         // Only in a namespace of its own a process may say which PID was the last one without disturbing others.
@@ -264,11 +259,17 @@ fn unusual_processes_end_as_alone() {
     check(&wrong.into_iter().flatten().collect::<Vec<_>>());
 }
 
+fn command(words: &[&str]) -> Command {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    command
+}
+
 /// A cell: an environment and a verb.
-type PlaceCell = (&'static TestEnvironment, (&'static str, &'static [&'static str]));
+type EnvironmentCell = (&'static TestEnvironment, (&'static str, &'static [&'static str]));
 
 /// Returns the cells that this machine can run; notes the others as skipped.
-fn place_cells(test: &str) -> Vec<PlaceCell> {
+fn environment_cells(test: &str) -> Vec<EnvironmentCell> {
     let mut cells = Vec::new();
     for one in &ENVIRONMENTS {
         let needs_root = ["setpriv", "unshare", "bwrap"].contains(&one.tool);
@@ -283,7 +284,7 @@ fn place_cells(test: &str) -> Vec<PlaceCell> {
 }
 
 /// Runs the program alone in each environment, and with weir outside or inside of it.
-fn check_places(cells: &[PlaceCell], enters: bool) {
+fn check_environments(cells: &[EnvironmentCell], enters: bool) {
     let dir = shared_dir();
     build(dir.path());
     let path = |name: &str| dir.path().join(name).display().to_string();
@@ -294,11 +295,6 @@ fn check_places(cells: &[PlaceCell], enters: bool) {
         if !is_wished(&cell) {
             return None;
         }
-        let command = |words: &[&str]| {
-            let mut command = Command::new(words[0]);
-            command.args(&words[1..]);
-            command
-        };
         let shell = ["sh", "-c", one.script, "sh"];
         let alone = command(&[&shell[..], &program].concat());
         let wanted = output(alone, dir.path(), &format!("{cell} alone")).expect("the program ends");
@@ -313,17 +309,17 @@ fn check_places(cells: &[PlaceCell], enters: bool) {
 
 #[test]
 fn a_program_runs_in_every_place_as_alone() {
-    check_places(&place_cells("a_program_runs_in_every_place_as_alone"), false);
+    check_environments(&environment_cells("a_program_runs_in_every_place_as_alone"), false);
 }
 
 /// The command sets the limit or makes the sandbox itself, under weir.
 #[test]
 fn a_program_enters_every_place_as_alone() {
-    let mut cells = place_cells("a_program_enters_every_place_as_alone");
+    let mut cells = environment_cells("a_program_enters_every_place_as_alone");
     // Under weir a tracer has the tests of other_tracers.
     cells.retain(|(one, _)| one.tool != "strace");
     campaign::choose("places entered", &mut cells, |(one, (verb, _))| vec![one.name.into(), (*verb).into()]);
-    check_places(&cells, true);
+    check_environments(&cells, true);
 }
 
 /// A report calls nothing good that it cannot know.

@@ -18,11 +18,11 @@ pub(super) fn asks_to_end(signal: i32) -> bool {
 impl PassedSignals {
     /// Blocks the signals that users send, unless they are ignored (nohup(1)), and SIGCHLD.
     pub fn block() -> PassedSignals {
-        // SAFETY: zero bytes are a valid set, which the calls fill and read. SIGCHLD with its default action makes waitpid(2) wait.
+        signals::keep_ended_children();
+        // SAFETY: zero bytes are a valid set, which the calls fill and read.
         unsafe {
             let (mut set, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
             libc::sigemptyset(&mut set);
-            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
             libc::sigaddset(&mut set, libc::SIGCHLD);
             for signal in FORWARDED.into_iter().filter(|signal| !signals::is_ignored(*signal)) {
                 libc::sigaddset(&mut set, signal);

@@ -27,16 +27,7 @@ fn a_second_opening_without_a_buffer_has_not_the_mode_of_the_first() {
         }
         counts
     };
-    let buffer =
-        Buffer { mode: Some(Mode::Full), buffer_bytes: 4096, ..Buffer::empty(RuntimeId::GLIBC, 0x1000, 30) };
-    let snapshot = EventKind::Buffers {
-        moment: SnapshotMoment::Sample,
-        buffers: vec![buffer],
-        waits_in: None,
-        waits_in_name: String::new(),
-        files: vec![(30, first)],
-    };
-    recording.events.push(Event { at_s: 0.5, pid, tid: pid, kind: snapshot });
+    recording.events.push(full_buffer(pid, first));
     let mode = |second: &[u64]| {
         let mut recording = recording.clone();
         recording.counts.extend([read(first, &[4096]), read(first + 1, second)]);
@@ -47,6 +38,20 @@ fn a_second_opening_without_a_buffer_has_not_the_mode_of_the_first() {
     };
     assert_eq!(mode(&[100, 4096, 16, 4096]), (Mode::Mixed, false));
     assert_eq!(mode(&[4096, 4096]), (Mode::Full, true));
+}
+
+/// Returns a snapshot in which the stream of descriptor 30, open on `file`, is fully buffered with 4 KiB.
+fn full_buffer(pid: u32, file: u32) -> Event {
+    let buffer =
+        Buffer { mode: Some(Mode::Full), buffer_bytes: 4096, ..Buffer::empty(RuntimeId::GLIBC, 0x1000, 30) };
+    let snapshot = EventKind::Buffers {
+        moment: SnapshotMoment::Sample,
+        buffers: vec![buffer],
+        waits_in: None,
+        waits_in_name: String::new(),
+        files: vec![(30, file)],
+    };
+    Event { at_s: 0.5, pid, tid: pid, kind: snapshot }
 }
 
 /// A program reads a file by stdio, and opens it again on the same descriptor for writes without a buffer; and the other way round.
@@ -69,19 +74,7 @@ fn an_opening_in_the_other_direction_has_not_the_mode_of_the_first() {
         let file = recording.files[0].clone();
         let second_flags = if direction == Direction::Out { O_WRONLY } else { O_RDONLY };
         recording.files.extend([opening(first, first_flags, &file), opening(first + 1, second_flags, &file)]);
-        let buffer = Buffer {
-            mode: Some(Mode::Full),
-            buffer_bytes: 4096,
-            ..Buffer::empty(RuntimeId::GLIBC, 0x1000, 30)
-        };
-        let snapshot = EventKind::Buffers {
-            moment: SnapshotMoment::Sample,
-            buffers: vec![buffer],
-            waits_in: None,
-            waits_in_name: String::new(),
-            files: vec![(30, first)],
-        };
-        recording.events.push(Event { at_s: 0.5, pid, tid: pid, kind: snapshot });
+        recording.events.push(full_buffer(pid, first));
         let mut counts = StreamCounts::new(pid, 0, 30, first + 1, direction);
         for size in [7000, 5000, 6000] {
             (counts.calls, counts.bytes) = (counts.calls + 1, counts.bytes + size);
