@@ -61,6 +61,7 @@ impl FileContents {
         let from = if appends { file.bytes } else { explicit.unwrap_or(*offset) };
         put(file, from..from + bytes, head);
         file.added = Some(from..from + bytes);
+        file.written = true;
         file.bytes = file.bytes.max(from + bytes);
         if explicit.is_none() {
             *offset = from + bytes;
@@ -97,6 +98,7 @@ impl FileContents {
     pub fn truncate(&mut self, id: Option<u32>, bytes: u64) {
         if let Some(file) = self.at(id).map(|at| &mut self.all[at]) {
             file.bytes = bytes;
+            file.written = true;
             file.content.resize(bytes.min(CONTENT_BYTES) as usize, Some(0));
         }
     }
@@ -127,6 +129,7 @@ fn new(file: &OpenFile) -> StepFile {
         bytes: 0,
         content: Vec::new(),
         added: None,
+        written: false,
         synced: None,
     }
 }

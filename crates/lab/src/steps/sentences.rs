@@ -27,6 +27,24 @@ pub(super) fn name(file: &OpenFile) -> String {
     }
 }
 
+/// Returns whether a file is open for reading only.
+pub(super) fn is_read_only(file: &OpenFile) -> bool {
+    const O_ACCMODE: i32 = 0o3;
+    file.kind == StreamKind::File && file.opened_by.is_some() && file.flags & O_ACCMODE == 0
+}
+
+/// Returns what the box of a process shows that begins.
+pub(super) fn box_of(has_buffers: bool) -> &'static str {
+    match has_buffers {
+        true => {
+            "The box is its buffer: memory in which its C library or runtime collects the bytes that it prints or reads; still empty."
+        }
+        false => {
+            "weir finds no buffer in use in it, so its box stays empty: the steps show its system calls."
+        }
+    }
+}
+
 /// Returns the name of a descriptor's stream in C.
 fn stream(fd: i32) -> String {
     match fd {

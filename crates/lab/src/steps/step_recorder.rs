@@ -42,7 +42,8 @@ impl<'r> StepRecorder<'r> {
     /// Returns the steps of the whole recording.
     pub fn steps(mut self) -> Vec<LabStep> {
         if !self.hidden.contains(&self.recording.root) {
-            self.begin(self.recording.root);
+            let name = self.recording.process(self.recording.root).map(|process| process.comm().to_string());
+            self.begin(self.recording.root, name.unwrap_or_else(|| "?".into()));
         }
         for (at, event) in self.recording.events.iter().enumerate() {
             if self.steps.len() >= MAX_STEPS {
@@ -58,7 +59,7 @@ impl<'r> StepRecorder<'r> {
     fn event(&mut self, at: usize, event: &Event) {
         let pid = event.pid;
         match &event.kind {
-            EventKind::Exec { image } => self.exec(pid, *image),
+            EventKind::Exec { image } => self.exec(at, pid, *image),
             EventKind::Fork { child } if self.hidden.contains(&pid) => {
                 self.hidden.insert(*child);
             }
@@ -89,26 +90,32 @@ impl<'r> StepRecorder<'r> {
         self.processes.iter_mut().find(|process| process.pid == pid)
     }
 
-    fn begin(&mut self, pid: u32) {
-        let known = self.recording.process(pid);
-        let name = known.map_or("?".into(), |process| process.comm().to_string());
+    fn begin(&mut self, pid: u32, name: String) {
         self.processes.push(StepProcess { pid, name, parent: None, ended: None, streams: Vec::new() });
     }
 
-    fn exec(&mut self, pid: u32, image: u32) {
+    fn exec(&mut self, at: usize, pid: u32, image: u32) {
         let Some(image) = self.recording.image(pid, image) else { return };
         let begins = !is_command(image, self.recording) && self.hidden.remove(&pid);
         if self.hidden.contains(&pid) {
             return;
         }
         if begins || self.process(pid).is_none() {
-            self.begin(pid);
+            self.begin(pid, image.comm.to_string());
             let text =
                 format!("{} begins, as process {pid}.", sentences::base(&Untrusted::join(&image.argv, " ")));
-            let note = "The box is its buffer: memory in which stdio collects the bytes that it prints or reads; still empty.";
+            let note = sentences::box_of(self.has_buffers(at, pid));
             return self.step(pid, text, note.into(), None);
         }
         self.new_image(pid, image);
+    }
+
+    /// Returns whether a snapshot shows a buffer of the program that the process executes since event `at`.
+    fn has_buffers(&self, at: usize, pid: u32) -> bool {
+        let later = self.recording.events[at + 1..].iter().filter(|event| event.pid == pid);
+        let mut of_program = later.take_while(|event| !matches!(event.kind, EventKind::Exec { .. }));
+        of_program
+            .any(|event| matches!(&event.kind, EventKind::Buffers { buffers, .. } if buffers.iter().any(streams::is_in_use)))
     }
 
     /// Drops the buffers of the old image; their pending bytes are lost.
@@ -142,7 +149,9 @@ impl<'r> StepRecorder<'r> {
         let recording = self.recording;
         let target = |fd: i32| {
             let id = targets.iter().rev().find(|one| one.0 == (pid, fd)).map(|one| one.1);
-            id.and_then(|id| recording.file(id)).map_or_else(|| format!("fd {fd}"), sentences::name)
+            let file = id.and_then(|id| recording.file(id));
+            let reads = fd == 0 || file.is_some_and(sentences::is_read_only);
+            (file.map_or_else(|| format!("fd {fd}"), sentences::name), reads)
         };
         let Some(process) = self.process(pid) else { return };
         let changes = streams::apply(process, moment, buffers, target);

@@ -14,16 +14,22 @@ pub(super) enum BufferChange {
     ReadAhead { fd: i32, bytes: u64 },
 }
 
-/// Applies a buffer snapshot and returns the changes.
+/// Returns whether a buffer collects bytes.
+pub(super) fn is_in_use(buffer: &Buffer) -> bool {
+    buffer.fd >= 0 && (buffer.buffer_bytes > 1 || buffer.pending_bytes + buffer.unread_bytes > 0)
+}
+
+/// Applies a buffer snapshot and returns the changes. `target` returns the name of the file behind a descriptor, and whether the
+/// program reads from it.
 pub(super) fn apply(
     process: &mut StepProcess,
     moment: SnapshotMoment,
     buffers: &[Buffer],
-    target: impl Fn(i32) -> String,
+    target: impl Fn(i32) -> (String, bool),
 ) -> Vec<BufferChange> {
     let mut changes = Vec::new();
     for buffer in buffers.iter().filter(|buffer| buffer.fd >= 0) {
-        let in_use = buffer.buffer_bytes > 1 || buffer.pending_bytes + buffer.unread_bytes > 0;
+        let in_use = is_in_use(buffer);
         let at = process.streams.iter().position(|stream| stream.fd == buffer.fd);
         let at = match at {
             Some(at) => at,
@@ -45,10 +51,11 @@ pub(super) fn apply(
     changes
 }
 
-fn empty_stream(buffer: &Buffer, target: String) -> StepStream {
+fn empty_stream(buffer: &Buffer, (target, reads): (String, bool)) -> StepStream {
     StepStream {
         fd: buffer.fd,
         target,
+        reads,
         mode: buffer.mode,
         buffer_bytes: buffer.buffer_bytes,
         pending: KnownBytes::default(),

@@ -183,3 +183,39 @@ fn a_run_without_end_is_cut() {
     assert_eq!(steps.len(), super::MAX_STEPS + 1);
     assert!(steps.last().is_some_and(|last| last.text.contains("goes on")));
 }
+
+#[test]
+fn a_program_without_buffers_has_none_in_its_box() {
+    let note = |events| steps(&recording(events))[0].note.clone();
+    assert!(note(vec![(812, snapshot(SnapshotMoment::Call, "first"))]).contains("The box is its buffer"));
+    assert!(note(vec![(812, write("first"))]).contains("no buffer in use"));
+    // The buffer of the program that it executes later is not its own.
+    let later = vec![(812, EventKind::Exec { image: 1 }), (812, snapshot(SnapshotMoment::Call, "first"))];
+    assert!(note(later).contains("no buffer in use"));
+}
+
+#[test]
+fn a_process_has_the_name_of_the_program_that_it_executes() {
+    let mut recording = recording(vec![(812, EventKind::Exec { image: 2 })]);
+    let cat = Image { argv: vec!["cat".into()], comm: "cat".into(), ..Image::default() };
+    recording.processes[1].images.push(cat);
+    let names: Vec<String> = steps(&recording).iter().map(|step| step.processes[0].name.clone()).collect();
+    assert_eq!(names[..2], ["broken", "cat"]);
+}
+
+#[test]
+fn a_stream_that_is_read_and_a_file_that_is_not_written_are_marked() {
+    let mut buffer = Buffer { buffer_bytes: 4096, ..Buffer::empty(RuntimeId::GLIBC, 0, 1) };
+    buffer.mode = Some(Mode::Full);
+    let (waits_in_name, files) = (String::new(), vec![(0, FILE)]);
+    let of_stdin = EventKind::Buffers {
+        moment: SnapshotMoment::Call,
+        buffers: vec![buffer],
+        waits_in: None,
+        waits_in_name,
+        files,
+    };
+    let steps = steps(&recording(vec![(812, of_stdin), (812, write("first"))]));
+    assert!(!steps[0].files[0].written && steps[1].files[0].written);
+    assert!(steps[1].processes[0].streams[0].reads, "{:?}", steps[1]);
+}

@@ -51,6 +51,8 @@ pub struct StepStream {
     pub fd: i32,
     /// Name of the file, pipe or device behind the descriptor.
     pub target: String,
+    /// The program reads from the file behind the descriptor.
+    pub reads: bool,
     /// Buffering mode; `None` before the first use.
     pub mode: Option<Mode>,
     /// Size of the buffer in bytes.
@@ -87,6 +89,8 @@ pub struct StepFile {
     pub content: Vec<Option<u8>>,
     /// Range that this step wrote.
     pub added: Option<Range<u64>>,
+    /// The run has written or truncated the file.
+    pub written: bool,
     /// Bytes that a sync call has put on the device; `None` before the first sync call.
     pub synced: Option<u64>,
 }

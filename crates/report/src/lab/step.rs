@@ -181,9 +181,10 @@ fn title(stream: &StepStream) -> String {
         2 => "stderr".into(),
         fd => format!("fd {fd}"),
     };
-    let (arrow, bytes) = match stream.unread.count {
-        0 => ("→", stream.pending.count),
-        unread => ("←", unread),
+    let (arrow, bytes) = match (stream.unread.count, stream.pending.count) {
+        (0, pending) if stream.reads && pending == 0 => ("←", 0),
+        (0, pending) => ("→", pending),
+        (unread, _) => ("←", unread),
     };
     let more = match stream.mode {
         _ if stream.shared > 0 => format!(", {} copied", stream.shared),
@@ -232,6 +233,10 @@ fn file_lines(file: &StepFile) -> (String, String) {
     let lines = file.content.iter().filter(|byte| **byte == Some(b'\n')).count();
     let s = if lines == 1 { "" } else { "s" };
     match file.kind {
+        StreamKind::File if !file.written => (
+            format!("{}: {} B, {lines} line{s}", file.name, file.bytes),
+            "not written in this run so far".into(),
+        ),
         StreamKind::File => {
             let device = match file.synced {
                 None => "nothing is surely on the device: no fsync yet".to_string(),
