@@ -16,7 +16,10 @@ traced() {
 # lines FILE, bytes FILE: print the number of lines or bytes with the word after it.
 lines() { counted "$(wc -l <"$1")" line; }
 bytes() { counted "$(wc -c <"$1")" byte; }
-counted() { if [ "$1" = 1 ]; then echo "1 $2"; else echo "$1 $2s"; fi; }
+counted() { if [ "$1" = 1 ]; then echo "1 $2"; else echo "$(grouped "$1") $2s"; fi; }
+
+# grouped NUMBER: prints a whole number with a comma after the thousands, millions …
+grouped() { echo "$1" | sed -e :a -e 's/\([0-9]\)\([0-9]\{3\}\)\(,.*\)*$/\1,\2\3/' -e ta; }
 
 # figures FILE ARRAY FIGURE,… KEY=VALUE…: prints a line with these figures for each matching entry of an array in a
 # JSON file. total FILE ARRAY FIGURE KEY=VALUE…: prints their sum. entries FILE ARRAY KEY=VALUE…: prints their number.
@@ -31,10 +34,12 @@ ours() { printf 'ours\t%s\t%s\t%s\t%s\t%s\t%s\n' "$@"; }
 # timed RUNS COMMAND…: writes the mean time of RUNS runs to the file timed, and COMMAND's output to timed-output.
 timed() { "$WEIR" lab-tool time timed "$@" >timed-output; }
 
-# ours_timed TABLE ROW RUNS TIMES: reports the times that timed measured, multiplied by TIMES.
+# ours_timed TABLE ROW RUNS TIMES: reports the times that timed measured, multiplied by TIMES. Without user and system time if
+# the runs were too short for a division of CPU time.
 ours_timed() {
     awk -v table="$1" -v row="$2" -v runs="$3" -v times="$4" -v OFS='\t' '{
         print "ours", table, row, "elapsed", $1 * times, runs, times
+        if (NF < 3) exit
         print "ours", table, row, "user", $2 * times, runs, times
         print "ours", table, row, "system", $3 * times, runs, times }' timed
 }
@@ -69,6 +74,19 @@ median() { figures "$1.json" rows elapsed_s.median $2 | head -n 1; }
 # ratio NAME A B: prints the median time of row A divided by that of row B; rows are "KEY=VALUE…".
 ratio() { awk -v a="$(median "$1" "$2")" -v b="$(median "$1" "$3")" 'BEGIN { printf "%.1f\n", a / b }'; }
 
+# faster NAME WORDS_A A WORDS_B B: prints which of two rows is faster, in its words, or "a tie": by the interval of the ratio of
+# their times and the noise of the run.
+faster() {
+    case $("$WEIR" lab-tool faster "$1.json" "$3" "$5") in
+    first*) echo "$2 is faster" ;;
+    second*) echo "$4 is faster" ;;
+    *) echo "a tie" ;;
+    esac
+}
+
+# ratio_of NAME A B: prints the ratio of the times of two rows with its interval.
+ratio_of() { "$WEIR" lab-tool faster "$1.json" "$2" "$3" | awk '{ print $2 " times [" $3 ", " $4 "]" }'; }
+
 # speedups CACHE SUFFIX: reports how much faster larger records are in the rows of this cache. SUFFIX ends the names of the outcomes.
 speedups() {
     speedup() {
@@ -93,7 +111,7 @@ sizes() {
         set -- "$@" --size 100000000 --records 1,2,4,8,16,32,64,128,256,512,1024,4096,16384,65536 --rounds 20 --budget 120s
     fi
     benched "$sizes_name" "$@"
-    seen "calls at 1 byte, of each kind" "$(figures "$sizes_name.json" rows calls.write record_bytes=1 cache=warm) calls"
+    seen "calls at 1 byte, of each kind" "$(counted "$(figures "$sizes_name.json" rows calls.write record_bytes=1 cache=warm)" call)"
     sizes_warm=
     if [ "$sizes_name" = copy ]; then
         # The published table is of a cold cache, so the outcomes say of which cache they are.

@@ -36,3 +36,4 @@ mod shared;
 mod verify;
 
 pub use error::{Error, Result};
+pub use rows::ratio;

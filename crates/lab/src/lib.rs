@@ -2,6 +2,7 @@
 //! program with a fault, the fixed program, and one check for both.
 
 pub mod check;
+pub mod comparison;
 mod document;
 mod error;
 mod experiment;

@@ -4,6 +4,7 @@ use serde_json::Value;
 use weir_bench::published::{TableData, table_data};
 use weir_model::bench::BenchRow;
 use weir_model::lab::{PublishedFigure, PublishedTable};
+use weir_model::number::thousands;
 use weir_model::{Size, Summary};
 
 use crate::run::VersionRun;
@@ -68,7 +69,7 @@ fn table(data: &TableData, rows: &[BenchRow], measured: &[&MeasuredFigure]) -> P
     let (mut figures, mut here) = (Vec::new(), String::new());
     for cells in &data.rows {
         for (column, cell) in data.columns.iter().zip(cells).filter(|one| !KEYS.contains(&one.0.as_str())) {
-            let (row, figure) = (label(data, cells), name(column));
+            let (row, figure) = (label(data, cells), name(column, cell));
             let by_check =
                 measured.iter().find(|one| one.table == data.id && one.row == row && one.figure == figure);
             let ours = by_check.map(|one| of_check(one)).or_else(|| of_bench(data, cells, column, rows));
@@ -79,7 +80,7 @@ fn table(data: &TableData, rows: &[BenchRow], measured: &[&MeasuredFigure]) -> P
                 row,
                 figure,
                 unit: unit(data, column),
-                published: cell.as_f64(),
+                published: cell.as_f64().filter(|_| !column.ends_with(EXPECTED)),
                 ours: ours.as_ref().map(|ours| ours.value),
                 runs: ours.as_ref().map(|ours| ours.runs),
                 scaled: ours.is_some_and(|ours| ours.scaled),
@@ -119,11 +120,14 @@ fn label(data: &TableData, cells: &[Value]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the name of a figure. A published figure may be what was expected and not what was measured.
-fn name(column: &str) -> String {
+/// End of the name of a column with values that the author expected and did not measure.
+const EXPECTED: &str = "_expected";
+
+/// Returns the name of a figure, with its expected value if the publication has no measured one.
+fn name(column: &str, cell: &Value) -> String {
     let bare = |column: &str| column.strip_suffix("_s").unwrap_or(column).replace('_', " ");
-    match column.strip_suffix("_expected") {
-        Some(expected) => format!("{} (theirs: expected)", bare(expected)),
+    match column.strip_suffix(EXPECTED) {
+        Some(expected) => format!("{} (expected: {})", bare(expected), thousands(cell.as_u64().unwrap_or(0))),
         None => bare(column),
     }
 }
@@ -172,8 +176,8 @@ fn figure(row: &BenchRow, column: &str) -> Option<(f64, u64)> {
     let mean = |summary: Option<Summary>| summary.map(|summary| summary.mean);
     let value = match column {
         "cpu_s" => mean(row.cpu_s)?,
-        "user_s" => mean(row.user_s)?,
-        "system_s" => mean(row.system_s)?,
+        "user_s" => row.divided_cpu().and(mean(row.user_s))?,
+        "system_s" => row.divided_cpu().and(mean(row.system_s))?,
         "min" => elapsed.min,
         "q1" => elapsed.q1,
         "mean" => elapsed.mean,
@@ -233,7 +237,8 @@ mod tests {
         assert_eq!(table("benchlogs").rows[0].row, "64 B, full");
         assert_eq!(table("benchlogs").rows[0].unit, "us");
         assert_eq!(table("lobster").rows[0].row, "25 writers");
-        assert_eq!(table("lobster").rows[0].figure, "whole records (theirs: expected)");
+        assert_eq!(table("lobster").rows[0].figure, "records in one piece (expected: 2,500)");
+        assert_eq!(table("lobster").rows[0].published, None, "it was not measured");
         assert_eq!(table("copy1-copy2").rows[0].published, None, "it did not finish");
     }
 }

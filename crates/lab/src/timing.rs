@@ -3,6 +3,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use weir_model::duration::TICK_S;
+
 use crate::Error;
 
 /// The mean times of one run, seconds.
@@ -15,6 +17,18 @@ pub struct Seconds {
     /// CPU time in the kernel.
     pub system: f64,
 }
+
+impl Seconds {
+    /// Returns user and system time of the mean of `runs` runs. None if all runs together were too short: the kernel divides CPU
+    /// time by what it finds at clock ticks, and few ticks divide it by chance.
+    pub fn divided(&self, runs: u32) -> Option<[f64; 2]> {
+        let total = (self.user + self.system) * f64::from(runs);
+        (total >= LEAST_TICKS * TICK_S).then_some([self.user, self.system])
+    }
+}
+
+/// Smallest number of clock ticks that divide CPU time into user and system time.
+const LEAST_TICKS: f64 = 10.0;
 
 /// Runs the command `runs` times, one after the other. Fails if a run does not exit with status 0.
 pub fn time(command: &[String], runs: u32) -> Result<Seconds, Error> {
@@ -66,6 +80,13 @@ mod tests {
         assert!(waits.elapsed >= 0.05 && waits.user + waits.system < 0.05, "{waits:?}");
         let works = time(&words("sh|-c|i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done"), 1).expect("sh");
         assert!(works.user > 0.0, "{works:?}");
+    }
+
+    #[test]
+    fn a_short_time_is_not_divided() {
+        let seconds = Seconds { elapsed: 0.01, user: 0.002, system: 0.004 };
+        assert_eq!(seconds.divided(3), None);
+        assert_eq!(seconds.divided(20), Some([0.002, 0.004]));
     }
 
     #[test]

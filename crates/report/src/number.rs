@@ -3,6 +3,8 @@
 use weir_model::Size;
 use weir_model::duration::three_digits;
 
+pub use weir_model::duration::TICK_S;
+
 /// The unit of time of a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeUnit {
@@ -54,10 +56,6 @@ pub const ABSENT: &str = "–";
 fn finite(value: f64, show: impl Fn(f64) -> String) -> String {
     if value.is_finite() { show(value) } else { ABSENT.into() }
 }
-
-/// The longest clock tick of a kernel. The kernel divides CPU time into user and system time by what it finds at ticks: of a
-/// shorter time it counts all as one of both, and neither getrusage(2) nor /proc has a finer division.
-pub const TICK_S: f64 = 0.01;
 
 /// Text in place of a division of a shorter CPU time than [`TICK_S`].
 pub const UNDIVIDED: &str = "cannot be divided into user and system (shorter than 10 ms)";

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use weir_lab::{Error, json_query, timing};
+use weir_lab::{Error, comparison, json_query, timing};
+use weir_model::bench::compare::ComparisonVerdict;
 
 use crate::console;
 use crate::exit_status::FAILED;
@@ -24,7 +25,10 @@ enum Tool {
     Sum { file: PathBuf, array: String, figure: String, conditions: Vec<String> },
     /// Print the number of these entries
     Count { file: PathBuf, array: String, conditions: Vec<String> },
-    /// Run a command several times and write its mean elapsed, user and system seconds to a file
+    /// Compare the elapsed times of two rows of weir bench: print first, second or tie, then the ratio and its interval
+    Faster { file: PathBuf, first: String, second: String },
+    /// Run a command several times and write its mean elapsed seconds to a file, with user and system seconds if the
+    /// runs are long enough
     Time {
         file: PathBuf,
         runs: u32,
@@ -58,9 +62,20 @@ fn output_of(tool: &Tool) -> Result<String, Error> {
         Tool::Count { file, array, conditions } => {
             Ok(format!("{}\n", json_query::entries(file, array, conditions)?.len()))
         }
+        Tool::Faster { file, first, second } => {
+            let (verdict, ratio) = comparison::rows(file, first, second)?;
+            let faster = match verdict {
+                ComparisonVerdict::Faster => "first",
+                ComparisonVerdict::Slower => "second",
+                ComparisonVerdict::Tie => "tie",
+            };
+            let [low, high] = ratio.ci95;
+            Ok(format!("{faster}\t{:.2}\t{low:.2}\t{high:.2}\n", ratio.value))
+        }
         Tool::Time { file, runs, command } => {
             let seconds = timing::time(command, *runs)?;
-            let text = format!("{:.9} {:.9} {:.9}\n", seconds.elapsed, seconds.user, seconds.system);
+            let divided = seconds.divided(*runs).map(|[user, system]| format!(" {user:.9} {system:.9}"));
+            let text = format!("{:.9}{}\n", seconds.elapsed, divided.unwrap_or_default());
             let write_error = |source| Error::File { path: file.clone(), call: "write", source };
             fs::write(file, text).map(|()| String::new()).map_err(write_error)
         }

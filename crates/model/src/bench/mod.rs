@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use crate::{CostModel, Knee, Ratio, Summary};
 use serde::{Deserialize, Serialize};
 
+use crate::duration::TICK_S;
+
 /// Value of [`BenchDocument::schema`].
 pub const SCHEMA: &str = "weir-bench/1";
 
@@ -233,6 +235,16 @@ impl BenchRow {
     /// Returns whether this is the row that the group's ratios refer to: only its ratio is 1 in every round.
     pub fn is_best(&self) -> bool {
         self.vs_best.is_some_and(|ratio| ratio.value == 1.0 && ratio.ci95 == [1.0; 2])
+    }
+
+    /// Returns user and system time: the CPU time multiplied by their shares of the mean, because the median of what ticks count
+    /// is meaningless. None if the samples are shorter than a tick: each then has only one of the two.
+    pub fn divided_cpu(&self) -> Option<[f64; 2]> {
+        let (cpu, user, system) = (self.cpu_s?.median, self.user_s?.mean, self.system_s?.mean);
+        // An extrapolated row has measured only a part of its CPU time.
+        let measured = (self.measured_bytes as f64 / self.group.bytes.max(1) as f64).min(1.0);
+        let is_divisible = cpu * measured >= TICK_S && user + system > 0.0;
+        is_divisible.then(|| [user, system].map(|part| cpu * part / (user + system)))
     }
 }
 

@@ -6,7 +6,7 @@ use weir_model::{Size, Summary};
 
 use super::labels;
 use super::section::{Section, elapsed, with};
-use crate::number::{ABSENT, TICK_S, TimeUnit, count, percent};
+use crate::number::{ABSENT, TimeUnit, count, percent};
 use crate::style::Emphasis;
 use crate::table::{Align, Bars, Column, ColumnPriority, Heading, Table, TableCell, TableRow};
 
@@ -146,19 +146,9 @@ fn part(context: &Context, row: &BenchRow, figure: &Option<Summary>) -> TableCel
     shown.unwrap_or(ABSENT.into()).into()
 }
 
-/// Returns user and system time: the CPU time multiplied by their shares of the mean, because the median of what ticks count
-/// is meaningless. None if the samples are shorter than a tick: each then has only one of the two.
-pub fn divided_cpu(row: &BenchRow) -> Option<[f64; 2]> {
-    let (cpu, user, system) = (row.cpu_s?.median, row.user_s?.mean, row.system_s?.mean);
-    // An extrapolated row has measured only a part of its CPU time.
-    let measured = (row.measured_bytes as f64 / row.group.bytes.max(1) as f64).min(1.0);
-    let is_divisible = cpu * measured >= TICK_S && user + system > 0.0;
-    is_divisible.then(|| [user, system].map(|part| cpu * part / (user + system)))
-}
-
 /// Returns user time (`index` 0) or system time (1).
 fn share(context: &Context, row: &BenchRow, index: usize) -> TableCell {
-    let seconds = || Some(context.unit.show_part(divided_cpu(row)?[index], elapsed(row)?));
+    let seconds = || Some(context.unit.show_part(row.divided_cpu()?[index], elapsed(row)?));
     seconds().unwrap_or(ABSENT.into()).into()
 }
 

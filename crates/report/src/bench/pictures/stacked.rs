@@ -3,7 +3,6 @@
 use weir_model::bench::BenchRow;
 use weir_model::duration::format_seconds;
 
-use super::super::rows::divided_cpu;
 use super::super::section::{Section, label};
 use super::{MAX_ROWS, NUMBER, left_out};
 use crate::number::{UNDIVIDED, whole_percent};
@@ -15,7 +14,7 @@ type Part = (&'static str, &'static str, f64);
 /// Returns the parts of a row's elapsed time: user and system, or both in one if they cannot be divided; and the rest.
 fn parts(row: &BenchRow) -> Option<Vec<Part>> {
     let (elapsed, cpu) = (row.elapsed_s?.median, row.cpu_s?.median);
-    let mut parts = match divided_cpu(row) {
+    let mut parts = match row.divided_cpu() {
         Some([user, system]) => vec![("user", "user", user), ("system", "system", system)],
         None => vec![("CPU time", "s4", cpu)],
     };
@@ -26,7 +25,7 @@ fn parts(row: &BenchRow) -> Option<Vec<Part>> {
 /// Returns the parts of the elapsed time of a group's rows as shares.
 pub fn stacked(section: &Section, prefix: &str) -> Option<Picture> {
     let rows: Vec<BarRow> = section.measured().filter_map(|(row, _)| bar(row)).collect();
-    let undivided = match section.measured().any(|(row, _)| divided_cpu(row).is_none()) {
+    let undivided = match section.measured().any(|(row, _)| row.divided_cpu().is_none()) {
         true => format!(" CPU time of one colour {UNDIVIDED}."),
         false => String::new(),
     };
