@@ -7,9 +7,5 @@ while [ "$whole" = 4000 ] && [ $tries -lt 20 ]; do
     tries=$((tries + 1))
     [ "$VERSION" = broken ] || break
 done
-if [ "$whole" -lt 4000 ]; then
-    seen "whole records of 4,000" some
-else
-    seen "whole records of 4,000" "$whole of 4,000"
-fi
-seen "tries" "$tries"
+seen "whole records of 4,000" "$(grouped "$whole") of 4,000"
+[ "$VERSION" = fixed ] || seen "tries until a record was torn" "$tries"

@@ -8,7 +8,7 @@ head -c 1000000 /dev/zero >mounted/file
 sync -f mounted
 "$PROGRAM" mounted/file >needs
 read -r block memory <needs
-seen "needs" "offset and length of $block, address of $memory"
+seen "what the device takes (STATX_DIOALIGN)" "offset and length: multiples of $block bytes; address: of $memory"
 got() { # WORD LENGTH OFFSET ALIGNMENT
     got_said=$("$PROGRAM" mounted/file "$2" "$3" "$4")
     case $got_said in

@@ -6,7 +6,7 @@
 int main(void)
 {
     printf("buffered in %d\n", (int)getpid());
-    pid_t child = fork(); /* copies the buffer as well */
+    pid_t child = fork();
     printf("after in %d\n", (int)getpid());
     if (child > 0)
         waitpid(child, NULL, 0);

@@ -11,11 +11,11 @@ int main(void)
     if (!file)
         return 1;
     fprintf(file, "record\n");
-    fsync(fileno(file)); /* first the device … */
+    fsync(fileno(file));
     fstat(fileno(file), &now);
     printf("%ld %ld\n", 7 - (long)now.st_size, (long)now.st_size);
     fflush(stdout);
     kill(getpid(), SIGKILL);
-    fflush(file); /* … then the kernel: too late */
+    fflush(file);
     return 0;
 }

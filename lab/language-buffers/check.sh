@@ -40,7 +40,7 @@ if [ "$VERSION" = broken ]; then
     try Python "$(python3 -c 'import sys; print(sys.executable)')" -c 'import time; print("line"); time.sleep(60)'
     try Perl perl -e 'print "line\n"; sleep 60'
     try Ruby ruby -e 'puts "line"; sleep 60'
-    try Tcl tclsh ../stuck.tcl
+    try "Tcl, text without a newline" tclsh ../stuck.tcl
     mkfifo never # a pipe, because mawk flushes before it starts a command
     try awk awk 'BEGIN { print "line"; while ((getline < "never") > 0); }'
     waits=10
@@ -61,7 +61,7 @@ else
     try Python "$(python3 -c 'import sys; print(sys.executable)')" -u -c 'import time; print("line"); time.sleep(60)'
     try Perl perl -e '$| = 1; print "line\n"; sleep 60'
     try Ruby ruby -e '$stdout.sync = true; puts "line"; sleep 60'
-    try Tcl tclsh ../mended.tcl
+    try "Tcl, text without a newline" tclsh ../mended.tcl
     mkfifo never
     try awk awk 'BEGIN { print "line"; fflush(); while ((getline < "never") > 0); }'
 fi

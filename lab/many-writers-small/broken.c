@@ -8,7 +8,7 @@ int main(void)
     for (int writer = 0; writer < 10; writer++)
         if (fork() == 0) {
             printf("writer %d of 10 was here\n", writer);
-            return 0; /* exit(3) writes the line, in one call */
+            return 0;
         }
     while (wait(NULL) > 0)
         ;

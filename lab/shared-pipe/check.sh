@@ -7,6 +7,5 @@ while [ "$whole" -eq 800 ] && [ $tries -lt 20 ]; do
     tries=$((tries + 1))
     [ "$VERSION" = broken ] || break
 done
-if [ "$whole" -lt 800 ] && [ "$VERSION" = broken ]; then whole=some; else whole="$whole of 800"; fi
-seen "records of 6,000 bytes that are whole" "$whole"
-seen "tries" "$tries"
+seen "records of 6,000 bytes that are whole" "$whole of 800"
+[ "$VERSION" = fixed ] || seen "tries until a record was torn" "$tries"

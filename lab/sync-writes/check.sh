@@ -6,4 +6,9 @@ seen "O_SYNC at 4,096 bytes against none" "$(ratio sync "$(row o_sync)" "$(row n
 # shellcheck disable=SC2046 # the conditions are words
 wait=$(figures sync.json rows elapsed_s.median,user_s.mean,system_s.mean $(row o_sync) | awk '{ printf "%.1f", $1 / ($2 + $3) }')
 seen "O_SYNC at 4,096: elapsed against processor" "$wait times"
+for sync in o_dsync fdatasync fsync rwf_dsync; do
+    # A quick run has no rows of the variants, and some file systems lack RWF_DSYNC.
+    [ -n "$(median sync "$(row $sync)")" ] || continue
+    seen "$sync at 4,096 bytes against none" "$(ratio sync "$(row $sync)" "$(row none)") times the time"
+done
 seen "one fsync at the end against O_SYNC" "$(ratio sync "$(row o_sync)" "$(row end)") times faster"

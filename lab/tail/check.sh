@@ -14,4 +14,4 @@ seen "as the system's tail, on 6 odd files" "$same of 6"
 seq 1000000 1249999 >large
 "$WEIR" trace --exact --quiet --json tail.json -- "$PROGRAM" 10 large >ours
 read=$(total tail.json streams bytes "path=*/large")
-seen "bytes read of 2,000,000 for 10 lines" "$(counted "$read" byte)"
+seen "bytes read, for the last 10 lines of 2,000,000 bytes" "$(counted "$read" byte)"

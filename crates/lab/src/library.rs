@@ -65,14 +65,23 @@ fn own_files(folder: &Path) -> Result<Vec<OneFile>, Error> {
     Ok(files)
 }
 
+/// Returns whether the name of a file is that of a version's program.
+fn is_program(name: &str, version: ProgramVersion) -> bool {
+    name.split('.').next() == Some(version.name())
+}
+
+/// Returns whether the experiment has a program of this version.
+pub(crate) fn has_program(experiment: &Experiment, version: ProgramVersion) -> bool {
+    files(experiment).is_ok_and(|files| files.iter().any(|(name, _)| is_program(name, version)))
+}
+
 /// Returns the source of a version's program, with the compiler command as a comment.
 pub fn source(experiment: &Experiment, version: ProgramVersion) -> String {
     let files = match files(experiment) {
         Ok(files) => files,
         Err(error) => return format!("{error}\n"),
     };
-    let of_version = |one: &&OneFile| one.0.split('.').next() == Some(version.name());
-    let Some((name, content)) = files.iter().find(of_version) else {
+    let Some((name, content)) = files.iter().find(|(name, _)| is_program(name, version)) else {
         return format!("{} has no {} program\n", experiment.name, version.name());
     };
     let head = match name.strip_suffix(".c").or(name.strip_suffix(".S")) {

@@ -1,11 +1,12 @@
 //! Makes the page of an experiment that was run, and the lines of lists of experiments.
 
 use weir_model::lab::{
-    JudgedPrediction, LabLine, LabOutcome, LabPage, LabRow, ObservedValue, PageOutcome, PreviousRun,
+    JudgedPrediction, LabLine, LabOutcome, LabPage, LabRow, LabVerdict, ObservedValue, PageOutcome,
+    PreviousRun, ProgramVersion,
 };
 
-use crate::prediction::Prediction;
-use crate::{Experiment, ExperimentRun};
+use crate::prediction::{self, Prediction};
+use crate::{Experiment, ExperimentRun, library};
 
 /// Returns the page of an experiment. With predictions it has only the outcomes with an expectation: these are the ones
 /// that [`crate::prediction::ask`] asks about.
@@ -18,9 +19,10 @@ pub fn page(experiment: &Experiment, result: &ExperimentRun, predictions: &[Pred
         fix: experiment.fix.clone(),
         verdict: result.verdict.clone(),
         outcomes: outcomes(result, predictions),
-        picture: picture(result),
+        picture: result.ran.first().map(|ran| ran.picture.clone()).unwrap_or_default(),
         tables: result.tables.clone(),
         commands: result.commands.clone(),
+        options: options(experiment, &result.verdict),
         elapsed: result.elapsed,
     }
 }
@@ -49,10 +51,17 @@ pub fn summary_line(experiment: &Experiment, row: &LabRow) -> LabLine {
     }
 }
 
-/// Returns the lines with which the check drew the run.
-fn picture(result: &ExperimentRun) -> Vec<String> {
-    let values = result.ran.first().into_iter().flat_map(|run| &run.beside);
-    values.filter(|value| value.what == "picture").map(|value| value.value.clone()).collect()
+/// Returns the options that show more of the experiment. Without its commands or its device neither of the programs can run.
+fn options(experiment: &Experiment, verdict: &LabVerdict) -> Vec<&'static str> {
+    let runs = !matches!(verdict, LabVerdict::Absent(_));
+    let has = |version| library::has_program(experiment, version);
+    let all = [
+        (runs && (experiment.step.is_some() || has(ProgramVersion::Broken)), "--step (call by call)"),
+        (runs && experiment.outcome.iter().any(prediction::is_asked), "--predict"),
+        (has(ProgramVersion::Broken), "--source"),
+        (has(ProgramVersion::Fixed), "--fixed"),
+    ];
+    all.into_iter().filter(|one| one.0).map(|one| one.1).collect()
 }
 
 /// Returns one entry for each outcome, with the values of both programs and the prediction.
@@ -80,17 +89,16 @@ fn judged(prediction: &Prediction, outcome: &LabOutcome) -> JudgedPrediction {
 }
 
 fn value(outcome: &LabOutcome) -> ObservedValue {
-    ObservedValue { seen: outcome.seen.clone(), agrees: outcome.agrees, expected: outcome.as_expected }
+    let expected = (!outcome.expected.is_empty()).then_some(outcome.as_expected);
+    ObservedValue { seen: outcome.seen.clone(), agrees: outcome.agrees, expected }
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use weir_model::lab::{LabVerdict, ProgramVersion};
-
     use super::*;
-    use crate::{CheckedValue, VersionRun};
+    use crate::VersionRun;
 
     fn outcome(version: ProgramVersion, what: &str, expected: &str, seen: &str) -> LabOutcome {
         let [what, expected, seen] = [what, expected, seen].map(String::from);
@@ -102,7 +110,7 @@ mod tests {
         let run = |version, outcomes| VersionRun {
             version,
             outcomes,
-            beside: vec![CheckedValue { what: "picture".into(), value: "| |".into() }],
+            picture: vec!["| |".into()],
             failure: None,
             results: Vec::new(),
             ours: Vec::new(),
@@ -133,10 +141,22 @@ mod tests {
         let values = [&first.broken, &first.fixed].map(|one| one.as_ref().expect("a value"));
         assert_eq!(
             values.map(|one| (one.seen.as_str(), one.expected)),
-            [("4 lines", false), ("3 lines", true)]
+            [("4 lines", Some(false)), ("3 lines", Some(true))]
         );
-        assert!(page.outcomes[1].broken.as_ref().is_some_and(|one| one.expected), "no expectation");
+        assert!(page.outcomes[1].broken.as_ref().is_some_and(|one| one.expected.is_none()));
+        assert_eq!(page.options, ["--step (call by call)", "--predict", "--source", "--fixed"]);
         assert_eq!(page.picture, ["| |"], "that of the broken program");
+    }
+
+    #[test]
+    fn a_page_names_only_options_that_work() {
+        let of = |name: &str, verdict| options(&crate::find(name).expect("a built-in experiment"), &verdict);
+        assert_eq!(of("copy-sizes", LabVerdict::Agrees), ["--predict"]);
+        assert_eq!(
+            of("many-writers-small", LabVerdict::Agrees),
+            ["--step (call by call)", "--predict", "--source"]
+        );
+        assert_eq!(of("gpio-read", LabVerdict::Absent("no device".into())), ["--source", "--fixed"]);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::io::{self, BufRead, Write};
 
-use crate::{Experiment, Outcome, fits};
+use weir_model::lab::ProgramVersion;
+
+use crate::{Experiment, Outcome, fits, library};
 
 /// The reader's prediction for one outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,18 +26,26 @@ impl Prediction {
     }
 }
 
-/// Writes one question for each outcome of the broken program to `out`, and reads one line of `input` as the answer. An
-/// empty line and the end of the input are no prediction.
+/// Returns whether [`ask`] asks about an outcome.
+pub(crate) fn is_asked(outcome: &Outcome) -> bool {
+    outcome.broken.is_some() && !outcome.expect.is_empty()
+}
+
+/// Writes the program to `out`, or the common expectation if there is none: the description of an experiment names its
+/// result. Then writes one question for each outcome of the broken program, and reads one line of `input` as the answer.
+/// An empty line and the end of the input are no prediction.
 pub fn ask(
     experiment: &Experiment,
     input: &mut impl BufRead,
     out: &mut impl Write,
 ) -> io::Result<Vec<Prediction>> {
-    writeln!(out, "{}: {}.", experiment.name, experiment.about)?;
-    writeln!(out, "What do you think? Type text or a number; press Enter to skip.\n")?;
+    match library::has_program(experiment, ProgramVersion::Broken) {
+        true => writeln!(out, "{}\n", library::source(experiment, ProgramVersion::Broken).trim_end())?,
+        false => writeln!(out, "{}: many expect: {}", experiment.name, experiment.expect)?,
+    }
+    writeln!(out, "What will happen? Type text or a number; press Enter to skip.\n")?;
     let mut predictions = Vec::new();
-    let is_asked = |outcome: &&Outcome| outcome.broken.is_some() && !outcome.expect.is_empty();
-    for outcome in experiment.outcome.iter().filter(is_asked) {
+    for outcome in experiment.outcome.iter().filter(|outcome| is_asked(outcome)) {
         write!(out, "  {}? ", outcome.what)?;
         out.flush()?;
         let mut line = String::new();
@@ -69,5 +79,17 @@ mod tests {
         assert_eq!(predictions, [Prediction { what: "in a file".into(), text: "4".into() }]);
         assert!(ask(&experiment, &mut &b""[..], &mut out).expect("memory does not fail").is_empty());
         assert!(String::from_utf8_lossy(&out).contains("on a terminal? "));
+    }
+
+    #[test]
+    fn the_question_does_not_name_the_answer() {
+        for experiment in crate::all().expect("built-in experiments") {
+            let mut out = Vec::new();
+            ask(&experiment, &mut &b""[..], &mut out).expect("memory does not fail");
+            let text = String::from_utf8_lossy(&out).into_owned();
+            assert!(!text.contains(&experiment.about), "{text}");
+            let has_program = library::has_program(&experiment, ProgramVersion::Broken);
+            assert!(has_program || text.contains(&experiment.expect), "{text}");
+        }
     }
 }

@@ -34,10 +34,10 @@ pub struct LabOptions<'a> {
 #[allow(missing_docs)]
 pub struct VersionRun {
     pub version: ProgramVersion,
-    /// Observed values, compared with the stated ones.
+    /// Observed values, compared with the stated ones, and those without a statement.
     pub outcomes: Vec<LabOutcome>,
-    /// Observed values for which lab.toml states nothing.
-    pub beside: Vec<CheckedValue>,
+    /// The lines with which the check drew the run; empty for most experiments.
+    pub picture: Vec<String>,
     /// The exit status and last error line of the check, if it failed.
     pub failure: Option<String>,
     /// The JSON documents that the check wrote, by file name without extension.
@@ -120,11 +120,38 @@ fn run_version(
     values.extend(traced_finding(experiment, &results));
     let mut outcomes = judge(experiment, version, &values);
     outcomes.extend(judge_finding(experiment, version, &values, &results));
-    let beside = values.into_iter().filter(|one| !outcomes.iter().any(|outcome| outcome.what == one.what));
-    Ok(VersionRun { version, beside: beside.collect(), outcomes, failure: output.failure, results, ours })
+    outcomes.extend(unstated(experiment, version, &values));
+    let picture = values.into_iter().filter(|one| one.what == PICTURE).map(|one| one.value);
+    Ok(VersionRun { version, picture: picture.collect(), outcomes, failure: output.failure, results, ours })
 }
 
-const BY_TRACE: &str = "weir trace";
+/// The name under which a check reports the lines of its drawing.
+const PICTURE: &str = "picture";
+
+/// Returns the values that the check reports besides the outcomes of lab.toml: measured figures, which are shown and not judged.
+fn unstated(experiment: &Experiment, version: ProgramVersion, values: &[CheckedValue]) -> Vec<LabOutcome> {
+    let has_statement = |what: &str| experiment.outcome.iter().any(|outcome| outcome.what == what);
+    let others = values.iter().filter(|one| one.what != PICTURE && !one.what.starts_with(BY_TRACE));
+    let outcome = |one: &CheckedValue| LabOutcome {
+        version,
+        what: one.what.clone(),
+        expected: String::new(),
+        stated: "*".into(),
+        seen: one.value.clone(),
+        agrees: true,
+        as_expected: true,
+    };
+    others.filter(|one| !has_statement(&one.what)).map(outcome).collect()
+}
+
+/// Returns the name of the outcome that tells whether `weir trace` has a finding.
+fn by_trace(finding: &str) -> String {
+    format!("{BY_TRACE}{finding}")
+}
+
+const BY_TRACE: &str = "weir trace: ";
+const FOUND: &str = "found";
+const NOT_FOUND: &str = "not found";
 
 /// Returns whether the version's traces contain the experiment's finding; None if nothing was traced.
 fn traced_finding(experiment: &Experiment, results: &[(String, Value)]) -> Option<CheckedValue> {
@@ -133,10 +160,10 @@ fn traced_finding(experiment: &Experiment, results: &[(String, Value)]) -> Optio
     let all = traces.iter().flat_map(|one| one.1["findings"].as_array().into_iter().flatten());
     let value = match all.into_iter().any(|finding| finding["id"] == wanted) {
         _ if traces.is_empty() => return None,
-        true => format!("finds {wanted}"),
-        false => format!("no {wanted}"),
+        true => FOUND.into(),
+        false => NOT_FOUND.into(),
     };
-    Some(CheckedValue { what: BY_TRACE.into(), value })
+    Some(CheckedValue { what: by_trace(wanted), value })
 }
 
 fn judge_finding(
@@ -147,10 +174,11 @@ fn judge_finding(
 ) -> Option<LabOutcome> {
     let wanted = experiment.finding.as_deref()?;
     let stated = match version {
-        ProgramVersion::Broken => format!("finds {wanted}"),
-        ProgramVersion::Fixed => format!("no {wanted}"),
+        ProgramVersion::Broken => FOUND.to_string(),
+        ProgramVersion::Fixed => NOT_FOUND.to_string(),
     };
-    let found = values.iter().find(|one| one.what == BY_TRACE);
+    let what = by_trace(wanted);
+    let found = values.iter().find(|one| one.what == what);
     let value = found.map_or_else(|| "was not run".into(), |one| one.value.clone());
     let by = experiment.finding_engine.as_deref();
     let other = by.filter(|by| !results.iter().any(|one| one.1["engine"] == **by));
@@ -160,7 +188,7 @@ fn judge_finding(
     };
     Some(LabOutcome {
         version,
-        what: BY_TRACE.into(),
+        what,
         expected: String::new(),
         stated,
         seen: value,

@@ -4,19 +4,18 @@ mod beside;
 mod boxes;
 mod frames;
 mod map;
+mod outcomes;
 mod page;
 pub mod step;
 
 use weir_model::duration::format_seconds;
-use weir_model::lab::{
-    JudgedPrediction, LabLine, LabPage, LabVerdict, ObservedValue, PageOutcome, PreviousRun, PublishedTable,
-};
+use weir_model::lab::{LabLine, LabPage, LabVerdict, PreviousRun, PublishedTable};
 
 pub use page::{document_page, page_title};
 
 use crate::block::Block;
 use crate::style::{Emphasis, Style};
-use crate::table::{Align, Column, ColumnPriority, Heading, Table, TableCell, TableRow};
+use crate::table::{Align, Column, Heading, Table, TableCell, TableRow};
 use crate::terminal;
 use crate::text::{clean, width, wrap};
 
@@ -32,7 +31,9 @@ pub fn page(page: &LabPage, style: &Style) -> String {
     let mut blocks = vec![Block::Title(format!("{} · {}", page.name, page.theme))];
     blocks.push(Block::Answer { question: "You would expect:".into(), answer: page.expect.clone() });
     if !page.outcomes.is_empty() {
-        blocks.push(Block::Table(outcomes(&page.outcomes)));
+        let (table, meaning) = outcomes::table(&page.outcomes);
+        blocks.push(Block::Table(outcomes::wrapped(table, style)));
+        blocks.extend(meaning.map(Block::Aside));
     }
     if !page.picture.is_empty() {
         blocks.push(Block::Picture(page.picture.clone()));
@@ -44,12 +45,16 @@ pub fn page(page: &LabPage, style: &Style) -> String {
     }
     let took = format!("took {}", format_seconds(page.elapsed.as_secs_f64()));
     blocks.push(Block::Facts(page.commands.iter().cloned().chain([took]).collect()));
-    blocks.push(Block::Aside(format!(
-        "more: weir lab {} with --step (call by call), --predict, --source or --fixed",
-        page.name
-    )));
-    blocks.extend(page.tables.iter().flat_map(|table| beside::blocks(table, false)));
+    blocks.extend(more(page).map(Block::Aside));
+    blocks.extend(page.tables.iter().flat_map(|table| beside::blocks(table, false, Some(style))));
     terminal::text(&blocks, style)
+}
+
+/// Returns the command that shows more of the experiment, if there is one.
+fn more(page: &LabPage) -> Option<String> {
+    let (last, others) = page.options.split_last()?;
+    let listed = if others.is_empty() { String::new() } else { format!("{} or ", others.join(", ")) };
+    Some(format!("more: weir lab {} with {listed}{last}", page.name))
 }
 
 /// Returns the difference to the statement, or the reason why the experiment did not run.
@@ -58,57 +63,6 @@ fn warning(verdict: &LabVerdict) -> Option<String> {
         LabVerdict::Agrees => None,
         LabVerdict::Differs(reason) => Some(format!("not as the experiment states: {reason}")),
         LabVerdict::Absent(reason) => Some(format!("not run: {reason}")),
-    }
-}
-
-fn outcomes(outcomes: &[PageOutcome]) -> Table {
-    let mut columns = vec![
-        Column::new("", "", Align::Left),
-        Column::new("expected", "", Align::Left).priority(ColumnPriority::Rank(1)),
-        Column::new("happens", "", Align::Left),
-    ];
-    let predicted = outcomes.iter().any(|outcome| outcome.prediction.is_some());
-    if predicted {
-        columns.insert(1, Column::new("you said", "", Align::Left));
-    }
-    let fixed = outcomes.iter().any(|outcome| outcome.fixed.is_some());
-    if fixed {
-        columns.push(Column::new("fixed", "", Align::Left));
-    }
-    let row = |outcome: &PageOutcome| {
-        let mut cells =
-            vec![outcome.what.clone().into(), outcome.expect.clone().into(), cell(&outcome.broken)];
-        if predicted {
-            cells.insert(1, outcome.prediction.as_ref().map(marked).unwrap_or_default().into());
-        }
-        if fixed {
-            cells.push(fixed_cell(&outcome.fixed));
-        }
-        TableRow { cells, ..TableRow::default() }
-    };
-    Table { columns, headings: Vec::new(), rows: outcomes.iter().map(row).collect(), bars: None }
-}
-
-fn marked(prediction: &JudgedPrediction) -> String {
-    format!("{} {}", prediction.text, if prediction.is_right { "✓" } else { "✗" })
-}
-
-fn cell(value: &Option<ObservedValue>) -> TableCell {
-    let Some(value) = value else { return TableCell::default() };
-    let (mark, emphasis) = match (value.agrees, value.expected) {
-        (false, _) => (" ?", Emphasis::Bad),
-        (true, true) => (" ✓", Emphasis::Plain),
-        (true, false) => (" ✗", Emphasis::Strong),
-    };
-    TableCell::new(format!("{}{mark}", value.seen), emphasis)
-}
-
-/// Returns the value of the fixed program. A fixed program that does what the experiment states has no cross, also if that is not
-/// what one would expect.
-fn fixed_cell(value: &Option<ObservedValue>) -> TableCell {
-    match value {
-        Some(value) if value.agrees && !value.expected => value.seen.clone().into(),
-        _ => cell(value),
     }
 }
 
@@ -176,11 +130,33 @@ pub fn summary(lines: &[LabLine], tables: &[&PublishedTable], style: &Style) -> 
         };
         wrapped(&[line.name.clone().into(), TableCell::new(word, emphasis)], &text, room, style)
     };
-    let agree = lines.iter().filter(|line| line.agrees == Some(true)).count();
-    let lead = format!("{agree} of {} experiments agree with what they state.", lines.len());
-    let mut blocks: Vec<Block> = tables.iter().flat_map(|table| beside::blocks(table, true)).collect();
+    let mut blocks: Vec<Block> =
+        tables.iter().flat_map(|table| beside::blocks(table, true, Some(style))).collect();
+    let lead = agreement(lines.iter().map(|line| (line.agrees, line.name.as_str())));
     blocks.extend([Block::Table(by_theme(lines, columns, cells)), Block::Lead(lead)]);
     terminal::text(&blocks, style)
+}
+
+/// Returns how many experiments agree with what they state, and the names of those that do not or could not run.
+fn agreement<'a>(experiments: impl Iterator<Item = (Option<bool>, &'a str)> + Clone) -> String {
+    let names = |wanted: Option<bool>| -> Vec<&str> {
+        experiments.clone().filter(|one| one.0 == wanted).map(|one| one.1).collect()
+    };
+    let [agree, differ, absent] = [Some(true), Some(false), None].map(names);
+    let verb = |names: &[&str], one: &'static str, several| if names.len() == 1 { one } else { several };
+    let count = agree.len();
+    let mut text = format!(
+        "{count} {} with what {}",
+        verb(&agree, "experiment agrees", "experiments agree"),
+        verb(&agree, "it states", "they state")
+    );
+    if !differ.is_empty() {
+        text += &format!("; {} {} not ({})", differ.len(), verb(&differ, "does", "do"), differ.join(", "));
+    }
+    if !absent.is_empty() {
+        text += &format!("; {} could not run here ({})", absent.len(), absent.join(", "));
+    }
+    text + "."
 }
 
 /// Returns as many of the items, which `; ` separates, as fit in `room` columns; at least the first.
@@ -258,23 +234,54 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_program_that_does_as_stated_has_no_cross() {
-        let shown = |agrees, expected| {
-            let value = ObservedValue { seen: "100 writes".into(), agrees, expected };
-            fixed_cell(&Some(value)).text
-        };
-        assert_eq!(shown(true, true), "100 writes ✓");
-        assert_eq!(shown(true, false), "100 writes", "not as one would expect, but as stated");
-        assert_eq!(shown(false, false), "100 writes ?");
-    }
-
-    #[test]
     fn whole_items_are_shown() {
         assert_eq!(first_items("reads: 5; writes: 7", 19), "reads: 5; writes: 7");
         assert_eq!(first_items("reads: 5; writes: 7; syncs: 1", 24), "reads: 5; writes: 7; …");
         assert_eq!(first_items("reads: 5; writes: 7; syncs: 1", 21), "reads: 5; …");
         assert_eq!(first_items("reads of many files: 5; writes: 7", 12), "reads of many files: 5; …");
         assert_eq!(first_items("reads of many files: 5", 12), "reads of many files: 5");
+    }
+
+    #[test]
+    fn experiments_that_differ_are_not_those_that_could_not_run() {
+        let of = |experiments: &[(Option<bool>, &str)]| agreement(experiments.iter().copied());
+        let (yes, no, absent) = (Some(true), Some(false), None);
+        assert_eq!(
+            of(&[(yes, "tail"), (yes, "dots"), (absent, "gpio-read")]),
+            "2 experiments agree with what they state; 1 could not run here (gpio-read)."
+        );
+        assert_eq!(
+            of(&[(yes, "tail"), (no, "dots"), (no, "advice")]),
+            "1 experiment agrees with what it states; 2 do not (dots, advice)."
+        );
+    }
+
+    #[test]
+    fn the_last_option_follows_or() {
+        let with = |options: &[&'static str]| more(&LabPage { options: options.to_vec(), ..page_of("tail") });
+        assert_eq!(with(&[]), None);
+        assert_eq!(with(&["--predict"]).as_deref(), Some("more: weir lab tail with --predict"));
+        assert_eq!(
+            with(&["--step", "--source", "--fixed"]).as_deref(),
+            Some("more: weir lab tail with --step, --source or --fixed")
+        );
+    }
+
+    fn page_of(name: &str) -> LabPage {
+        LabPage {
+            name: name.into(),
+            theme: String::new(),
+            expect: String::new(),
+            why: String::new(),
+            fix: String::new(),
+            verdict: LabVerdict::Agrees,
+            outcomes: Vec::new(),
+            picture: Vec::new(),
+            tables: Vec::new(),
+            commands: Vec::new(),
+            options: Vec::new(),
+            elapsed: std::time::Duration::ZERO,
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::style::{Emphasis, Style};
 use crate::text::{clean, wrap, wrap_command, wrap_parts};
 
 /// Indentation of everything except titles, in columns.
-const INDENT: usize = 2;
+pub(crate) const INDENT: usize = 2;
 
 /// Returns `blocks` as text that ends with a newline.
 pub fn text(blocks: &[Block], style: &Style) -> String {

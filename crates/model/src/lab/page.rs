@@ -27,6 +27,8 @@ pub struct LabPage {
     pub tables: Vec<PublishedTable>,
     /// Compiler commands of the programs.
     pub commands: Vec<String>,
+    /// Options of `weir lab` that show more of this experiment on this machine.
+    pub options: Vec<&'static str>,
     /// Wall-clock time of the whole experiment.
     pub elapsed: Duration,
 }
@@ -72,8 +74,8 @@ pub struct ObservedValue {
     pub seen: String,
     /// The value is as the experiment states.
     pub agrees: bool,
-    /// The value is the one that most people expect, or there is no expectation.
-    pub expected: bool,
+    /// The value is the one that most people expect; `None` without an expectation.
+    pub expected: Option<bool>,
 }
 
 /// One line of the list or of the summary.

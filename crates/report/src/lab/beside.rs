@@ -2,16 +2,20 @@
 
 use weir_model::duration::three_digits;
 use weir_model::lab::{PublishedFigure, PublishedTable};
+use weir_model::number::thousands;
 
 use crate::block::Block;
 use crate::number::ABSENT;
+use crate::style::Style;
 use crate::table::{Align, Column, ColumnPriority, Table, TableCell, TableRow};
+use crate::terminal::INDENT;
 
 /// Figures to show on a narrow terminal, in order of preference.
 const FIRST: [&str; 2] = ["median", "elapsed"];
 
-/// Returns the table with its source; `brief` leaves out the published system. Nothing if this machine has no figure.
-pub(super) fn blocks(published: &PublishedTable, brief: bool) -> Vec<Block> {
+/// Returns the table with its source; `brief` leaves out the published system. With the style of a terminal it names the
+/// figures that have no room there. Nothing if this machine has no figure.
+pub(super) fn blocks(published: &PublishedTable, brief: bool, terminal: Option<&Style>) -> Vec<Block> {
     let measured: Vec<&PublishedFigure> =
         published.rows.iter().filter(|one| is_measured(published, one)).collect();
     if measured.is_empty() {
@@ -22,9 +26,16 @@ pub(super) fn blocks(published: &PublishedTable, brief: bool) -> Vec<Block> {
     if !brief {
         blocks.push(Block::Aside(format!("theirs: {}", published.setting)));
     }
-    blocks.push(Block::Aside(format!("theirs: {}", published.source)));
+    blocks.push(Block::Aside(format!("source: {}", published.source)));
     blocks.push(Block::Aside(format!("ours: {}", published.here)));
-    blocks.push(Block::Table(table(&measured)));
+    let table = table(&measured);
+    let hidden = terminal.map(|style| table.hidden(INDENT, style).join(", ")).unwrap_or_default();
+    blocks.push(Block::Table(table));
+    if !hidden.is_empty() {
+        blocks.push(Block::Aside(format!(
+            "not shown for lack of room: {hidden}; a wider terminal or --json has them"
+        )));
+    }
     blocks
 }
 
@@ -78,13 +89,12 @@ fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 
 /// Returns a count with all digits, a measured value with three.
 fn number(value: f64) -> String {
-    if value.fract() == 0.0 { format!("{value}") } else { three_digits(value) }
+    if value.fract() == 0.0 { thousands(value as u64) } else { three_digits(value) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::style::Style;
     use crate::terminal;
 
     fn figure(row: &str, name: &str, published: Option<f64>, ours: Option<f64>) -> PublishedFigure {
@@ -118,7 +128,7 @@ mod tests {
 
     #[test]
     fn theirs_and_ours_stand_side_by_side_on_80_columns() {
-        let text = terminal::text(&blocks(&table(), true), &Style::default());
+        let text = terminal::text(&blocks(&table(), true, Some(&Style::default())), &Style::default());
         let row = text.lines().find(|line| line.trim_start().starts_with("1 B")).expect("the row");
         let words: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(&words[2..5], ["107", "50.2~", "107"], "{text}");
@@ -128,9 +138,23 @@ mod tests {
     }
 
     #[test]
+    fn figures_without_room_are_named() {
+        let style = Style { width: 40, ..Style::default() };
+        let text = terminal::text(&blocks(&table(), true, Some(&style)), &style);
+        assert!(text.contains("not shown for lack of room: ") && text.contains("system"), "{text}");
+        let wide = Style { width: 120, ..style };
+        assert!(!terminal::text(&blocks(&table(), true, Some(&wide)), &wide).contains("not shown"));
+    }
+
+    #[test]
+    fn counts_have_separators() {
+        assert_eq!([5e6, 0.0, 1.532, 107.43].map(number), ["5,000,000", "0", "1.53", "107"]);
+    }
+
+    #[test]
     fn unmeasured_tables_are_not_shown() {
         let mut table = table();
         table.rows.iter_mut().for_each(|one| one.ours = None);
-        assert!(blocks(&table, false).is_empty());
+        assert!(blocks(&table, false, None).is_empty());
     }
 }

@@ -5,7 +5,7 @@ use weir_model::lab::{
     LabDocument, LabRow, ObservedValue, PageOutcome, ProgramVersion, PublishedTable, SteppedRun, THEMES,
 };
 
-use super::{agreed, beside, frames, map, outcomes};
+use super::{agreed, agreement, beside, frames, map, outcomes};
 use crate::block::Block;
 use crate::page::Body;
 use crate::scale::{Axis, Spacing, Unit};
@@ -47,8 +47,6 @@ pub(super) fn experiment_id(prefix: &str, name: &str) -> String {
 }
 
 fn lead(document: &LabDocument) -> String {
-    let count = |wanted: Option<bool>| document.experiments.iter().filter(|row| row.agrees == wanted).count();
-    let [agree, differ, absent] = [Some(true), Some(false), None].map(count);
     if let [one] = document.experiments.as_slice() {
         return match one.agrees {
             Some(true) => "The experiment agrees with what it states.".into(),
@@ -56,15 +54,7 @@ fn lead(document: &LabDocument) -> String {
             None => "The experiment cannot run on this machine.".into(),
         };
     }
-    let mut text =
-        format!("{agree} of {} experiments agree with what they state.", document.experiments.len());
-    if differ > 0 {
-        text += &format!(" {differ} {} not.", if differ == 1 { "does" } else { "do" });
-    }
-    if absent > 0 {
-        text += &format!(" {absent} cannot run on this machine.");
-    }
-    text
+    agreement(document.experiments.iter().map(|row| (row.agrees, row.name.as_str())))
 }
 
 /// Returns letter and title of a theme.
@@ -118,7 +108,11 @@ fn experiment(row: &LabRow, body: &mut Body, prefix: &str) {
         |question: &str, answer: &str| Block::Answer { question: question.into(), answer: answer.into() };
     let mut blocks = vec![Block::Text(format!("{}.", row.about)), answer("You would expect:", &row.expected)];
     let observed = observed(row);
-    blocks.extend((!observed.is_empty()).then(|| Block::Table(outcomes(&observed))));
+    if !observed.is_empty() {
+        let (table, meaning) = outcomes::table(&observed);
+        blocks.push(Block::Table(table));
+        blocks.extend(meaning.map(Block::Aside));
+    }
     if let Some(reason) = &row.reason {
         let what = if row.agrees.is_none() { "not run" } else { "not as the experiment states" };
         blocks.push(Block::Warning(format!("{what}: {reason}")));
@@ -128,7 +122,7 @@ fn experiment(row: &LabRow, body: &mut Body, prefix: &str) {
     blocks.push(Block::Aside(format!("took {}", format_seconds(row.elapsed_s))));
     body.blocks(&blocks);
     for table in &row.tables {
-        let behind = beside::blocks(table, false);
+        let behind = beside::blocks(table, false, None);
         match published(table, &format!("{prefix}{}-{}", row.name, table.id)) {
             Some(picture) => body.picture(picture, &behind),
             None => body.blocks(&behind),
@@ -151,7 +145,7 @@ fn observed(row: &LabRow) -> Vec<PageOutcome> {
         *all[index].value_mut(outcome.version) = Some(ObservedValue {
             seen: outcome.seen.clone(),
             agrees: outcome.agrees,
-            expected: outcome.as_expected,
+            expected: (!outcome.expected.is_empty()).then_some(outcome.as_expected),
         });
     }
     all

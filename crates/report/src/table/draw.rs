@@ -30,6 +30,13 @@ impl Table {
         lines
     }
 
+    /// Returns the heads of the columns that [`Table::lines`] leaves out for lack of room.
+    pub fn hidden(&self, indent: usize, style: &Style) -> Vec<&str> {
+        let shown: Vec<usize> = self.fit(indent, style).columns.iter().map(|column| column.index).collect();
+        let hidden = self.columns.iter().enumerate().filter(|(index, _)| !shown.contains(index));
+        hidden.map(|(_, column)| column.head.as_str()).filter(|head| !head.is_empty()).collect()
+    }
+
     /// Aligns the plain texts with comfy-table. Emphasis is added later, because comfy-table would count escape
     /// sequences as columns.
     fn grid(&self, fitted: &Fitted, indent: usize) -> Grid {
