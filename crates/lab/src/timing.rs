@@ -23,12 +23,12 @@ impl Seconds {
     /// time by what it finds at clock ticks, and few ticks divide it by chance.
     pub fn divided(&self, runs: u32) -> Option<[f64; 2]> {
         let total = (self.user + self.system) * f64::from(runs);
-        (total >= LEAST_TICKS * TICK_S).then_some([self.user, self.system])
+        (total >= MIN_TICKS * TICK_S).then_some([self.user, self.system])
     }
 }
 
 /// Smallest number of clock ticks that divide CPU time into user and system time.
-const LEAST_TICKS: f64 = 10.0;
+const MIN_TICKS: f64 = 10.0;
 
 /// Runs the command `runs` times, one after the other. Fails if a run does not exit with status 0.
 pub fn time(command: &[String], runs: u32) -> Result<Seconds, Error> {
