@@ -205,7 +205,7 @@ fn a_process_has_the_name_of_the_program_that_it_executes() {
 
 #[test]
 fn a_stream_that_is_read_and_a_file_that_is_not_written_are_marked() {
-    let mut buffer = Buffer { buffer_bytes: 4096, ..Buffer::empty(RuntimeId::GLIBC, 0, 1) };
+    let mut buffer = Buffer { buffer_bytes: 4096, ..Buffer::empty(RuntimeId::GLIBC, 1, 0) };
     buffer.mode = Some(Mode::Full);
     let (waits_in_name, files) = (String::new(), vec![(0, FILE)]);
     let of_stdin = EventKind::Buffers {
