@@ -16,7 +16,7 @@ use crate::grouped::Grouped;
 use crate::run_advice::RunPlanner;
 
 /// The number of generations after which a chain of parents counts as a broken recording.
-const MAX_GENERATIONS: u32 = 64;
+pub(crate) const MAX_GENERATIONS: u32 = 64;
 
 /// A recorded call with its time and process.
 #[derive(Clone, Copy)]
@@ -79,6 +79,7 @@ pub(crate) struct RuleContext<'a> {
     unassigned_bytes: HashMap<(u32, u32, Direction), u64>,
     /// The factor by which prices are too high for a process; see [`Prices::scale`].
     price_scales: HashMap<u32, f64>,
+    children: HashMap<u32, Vec<u32>>,
     /// Times of the fork events, by child.
     forked: HashMap<u32, f64>,
     /// The open files of a descriptor, each with the first time it was observed there, in order of time.
@@ -97,6 +98,11 @@ pub(crate) struct RuleContext<'a> {
 impl<'a> RuleContext<'a> {
     pub fn process(&self, pid: u32) -> Option<&'a Process> {
         self.processes.get(&pid).copied()
+    }
+
+    /// Returns the processes that a process has forked.
+    pub fn children(&self, pid: u32) -> impl Iterator<Item = u32> + '_ {
+        self.children.get(&pid).into_iter().flatten().copied()
     }
 
     pub fn file(&self, id: u32) -> Option<&'a OpenFile> {

@@ -15,6 +15,7 @@ mod error_handling;
 mod finding_builder;
 mod flags;
 mod grouped;
+mod inherited_bytes;
 mod language;
 mod merge;
 mod parallel;

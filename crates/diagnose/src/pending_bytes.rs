@@ -7,6 +7,7 @@ use crate::code_fix::CodeFix;
 use crate::compressed::format_of;
 use crate::context::{BufferSnapshot, RuleContext, TimedCall, same_prefix};
 use crate::flags::EFBIG;
+use crate::inherited_bytes::CopiesAtFork;
 use crate::rule::Rule;
 use crate::run_advice::RunOption;
 use crate::text::{count, preview};
@@ -97,15 +98,6 @@ impl<'a> RuleContext<'a> {
         self.calls(pid).iter().rfind(is_write).is_some_and(|timed| timed.call.result < 0)
     }
 
-    /// Returns whether a child wrote its inherited copy of these bytes, as when a program forks to become a daemon.
-    fn written_by_child(&self, pid: u32, buffer: &Buffer) -> bool {
-        let children = self.recording.processes.iter().filter(|process| process.parent == Some(pid));
-        let mut writes = children
-            .flat_map(|child| self.calls(child.pid))
-            .filter(|timed| timed.call.fd == buffer.fd && timed.call.op.writes() && timed.call.result > 0);
-        writes.any(|timed| same_prefix(&timed.call.head, &buffer.pending))
-    }
-
     /// Returns whether the process that reads a pipe or socket killed the writer, so that it does not need the bytes.
     fn killed_by_reader(&self, snapshot: &BufferSnapshot, file: u32) -> bool {
         if !matches!(self.kind(file), StreamKind::Pipe | StreamKind::Socket) {
@@ -126,11 +118,14 @@ impl<'a> RuleContext<'a> {
     pub fn lost_finding(&self, lost: &LostBytes) -> Option<Finding> {
         let LostBytes { rule, snapshot, buffer, how, fix } = lost;
         let (pid, at_s) = (snapshot.pid, snapshot.at_s);
-        let bytes = self.own_pending_bytes(snapshot, buffer);
+        if buffer.fd < 0 || buffer.pending_bytes == 0 {
+            return None;
+        }
+        let copies = self.copies_at_fork(snapshot, buffer);
+        let bytes = buffer.pending_bytes.saturating_sub(copies.saved);
         let file = self.file_at(pid, buffer.fd, at_s);
         let discarded = file.is_some_and(|file| self.is_null(file) || self.is_private(file, at_s));
-        let by_child = || self.written_by_child(pid, buffer);
-        if bytes == 0 || discarded || self.last_write_failed(pid, buffer.fd) || by_child() {
+        if bytes == 0 || discarded || self.last_write_failed(pid, buffer.fd) {
             return None;
         }
         let unread =
@@ -141,7 +136,7 @@ impl<'a> RuleContext<'a> {
             Some(_) => {
                 "close the compressed file before the end: a flush can leave bytes in the compressor".into()
             }
-            None => self.code_fix(pid, at_s, (buffer.fd, file), *fix).to_string(),
+            None => self.code_for_loss((pid, at_s), (buffer.fd, file), *fix, copies),
         };
         let finding = self.finding(rule, severity, pid, buffer.fd, file);
         let finding = finding.count("lost_bytes", bytes).count("buffer_bytes", buffer.buffer_bytes);
@@ -169,6 +164,22 @@ impl<'a> RuleContext<'a> {
         }
         // Without the compressor's bytes, nothing can read what is rescued.
         Some(finding.build_with_command(why, command.filter(|_| format.is_none()), code))
+    }
+
+    /// Returns the code that avoids a loss. If other processes have copies of the bytes, a flush alone would write them twice.
+    fn code_for_loss(
+        &self,
+        (pid, at_s): (u32, f64),
+        object: (i32, Option<u32>),
+        fix: CodeFix,
+        copies: CopiesAtFork,
+    ) -> String {
+        let code = |fix: CodeFix| self.code_fix(pid, at_s, object, fix).to_string();
+        if copies.copied == 0 || fix == CodeFix::FlushBeforeFork {
+            return code(fix);
+        }
+        let first = code(CodeFix::FlushBeforeFork);
+        format!("{first}, so that nothing is written twice; and {}", code(fix))
     }
 
     /// Returns the format of compressed data, if pending bytes or the first bytes written to their file begin so.

@@ -38,6 +38,7 @@ impl<'a> RuleContext<'a> {
             call_counts: HashMap::new(),
             unassigned_bytes: HashMap::new(),
             price_scales: HashMap::new(),
+            children: HashMap::new(),
             forked: HashMap::new(),
             fd_history: HashMap::new(),
             syncs: Vec::new(),
@@ -46,6 +47,11 @@ impl<'a> RuleContext<'a> {
             signals_sent: Vec::new(),
             gaps: HashMap::new(),
         };
+        for process in &recording.processes {
+            if let Some(parent) = process.parent {
+                context.children.entry(parent).or_default().push(process.pid);
+            }
+        }
         context.index_events();
         context.index_files();
         context.index_costs();

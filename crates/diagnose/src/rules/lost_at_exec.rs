@@ -1,7 +1,7 @@
 //! lost-at-exec: a process executes another program with pending bytes in its buffer.
 //!
-//! Evidence: the last buffer snapshot at an execve(2) that succeeded, with no write after it. Not reported: a forked child's copy of its
-//! parent's bytes, and a child of vfork(2), which shares its parent's memory.
+//! Evidence: the last buffer snapshot at an execve(2) that succeeded, with no write after it. Not reported: bytes that
+//! another process has since a fork and writes or can still write, and a child of vfork(2), which shares its parent's memory.
 
 use weir_model::trace::{Buffer, EventKind, SnapshotMoment};
 use weir_model::{Finding, Severity};

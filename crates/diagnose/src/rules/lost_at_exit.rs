@@ -1,7 +1,7 @@
 //! lost-at-exit: a process ends by _exit(2), without libc's exit(3), with pending bytes in its buffer.
 //!
 //! Evidence: the buffer snapshot at exit_group(2). exit(3) has flushed by then, so pending bytes are lost. Not reported: bytes
-//! whose write failed (ignored-write-error), and a forked child that calls _exit(2) so as not to write its parent's bytes. A
+//! whose write failed (ignored-write-error), and those that another process has since a fork and writes or can still write. A
 //! pipe whose reader has gone is info.
 
 use weir_model::trace::{Exit, SnapshotMoment};

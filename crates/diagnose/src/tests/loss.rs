@@ -348,21 +348,6 @@ fn bytes_pending_at_exit_are_lost_unless_no_process_reads_them() {
     failed.no_finding("lost-at-exit");
 }
 
-#[test]
-fn a_parent_that_leaves_its_bytes_to_a_daemon_loses_nothing() {
-    let daemon = |child_writes: &[u8]| {
-        let mut builder = recording(1.0);
-        let file = builder.file("/d/log", File);
-        builder.stream(1, 1, file, Out, 1, 100).last_s = 0.1;
-        builder.fork(0.3, 2);
-        builder.snapshot(0.4, 1, SnapshotMoment::Exit, &[pending(1, LINE)]);
-        builder.write(0.8, 2, 1, file, child_writes);
-        builder
-    };
-    daemon(b"temperature 21.5\nstarted\n").no_finding("lost-at-exit");
-    assert_eq!(daemon(b"started\n").severity("lost-at-exit"), High);
-}
-
 /// Returns the recording of a fork with pending bytes, and of the first write of child and parent.
 fn forked(pending_bytes: &[u8], child: &[u8], parent: &[u8]) -> RecordingBuilder {
     let mut builder = recording(1.0);

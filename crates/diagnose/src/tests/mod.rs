@@ -9,6 +9,7 @@ mod durability;
 mod errors;
 mod generated;
 mod held;
+mod inherited;
 mod last_writes;
 mod left_input;
 mod load;
