@@ -4,9 +4,9 @@ mod common;
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use common::{disk_dir, names, run, text, weir};
+use common::{disk_dir, has, names, run, skip, text, weir};
 use serde_json::Value;
 
 fn check_schema(document: &Value) {
@@ -130,4 +130,42 @@ fn an_unwritable_state_directory_is_no_error() {
         command.env("XDG_STATE_HOME", dir.path().join("state")).stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
     assert_eq!(fs::read_to_string(dir.path().join("state")).unwrap(), "a file");
+}
+
+#[test]
+fn a_verdict_of_a_check_comes_from_an_interval() {
+    let dir = disk_dir();
+    let options = ["--method", "syscall", "--records", "1,65536", "--size", "100000", "--rounds", "5"];
+    run(dir.path(), &[&["bench", "copy", "--quiet", "--json", "copy.json"], &options[..]].concat());
+    let verdict = |first: &str, second: &str| {
+        let output = run(dir.path(), &["lab-tool", "faster", "copy.json", first, second]);
+        text(&output.stdout).split('\t').next().unwrap_or("").to_string()
+    };
+    assert_eq!(verdict("record_bytes=1 method=syscall", "record_bytes=65536"), "second");
+    assert_eq!(verdict("record_bytes=65536", "record_bytes=1"), "first");
+    assert_eq!(verdict("record_bytes=1", "record_bytes=1"), "tie");
+    let missing = run(dir.path(), &["lab-tool", "faster", "copy.json", "record_bytes=2", "record_bytes=1"]);
+    assert!(!missing.status.success() && text(&missing.stderr).contains("no row record_bytes=2"));
+}
+
+#[test]
+fn records_in_one_piece_are_found_by_each_writers_offset() {
+    if !has("cc") {
+        return skip("records_in_one_piece_are_found_by_each_writers_offset", "no C compiler");
+    }
+    let dir = disk_dir();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/many-writers-large/runs.c");
+    let counter = dir.path().join("runs");
+    assert!(Command::new("cc").arg("-o").arg(&counter).arg(source).status().unwrap().success());
+    let counts = |runs: &[(u8, usize)]| {
+        let bytes: Vec<u8> = runs.iter().flat_map(|&(letter, count)| vec![letter; count]).collect();
+        fs::write(dir.path().join("letters"), bytes).unwrap();
+        let letters = fs::File::open(dir.path().join("letters")).unwrap();
+        let output = Command::new(&counter).stdin(letters).output().unwrap();
+        text(&output.stdout).split_whitespace().map(|word| word.parse().unwrap()).collect::<Vec<u64>>()
+    };
+    assert_eq!(counts(&[(b'a', 9999), (b'b', 2 * 9999)]), [0, 0, 3]);
+    // The edges of the runs are inside of records: the second record of a is in one piece, the others are torn.
+    let torn = [(b'a', 5000), (b'b', 5000), (b'a', 9999 + 4999 + 4999), (b'b', 4999), (b'a', 5000)];
+    assert_eq!(counts(&torn)[2], 1);
 }
