@@ -1,6 +1,7 @@
 //! Calls that neither begin nor end while a process is traced.
 
 use weir_model::Direction;
+use weir_model::trace::StreamCounts;
 
 use crate::Recorder;
 use crate::streams::StreamKey;
@@ -15,12 +16,19 @@ impl Recorder {
 
     /// Adds the streams of the blocked calls, after those of calls in gaps.
     pub(super) fn settle_blocked_calls(&mut self) {
+        // The calls of the other streams without a count have ended, in a gap or with their process.
+        for stream in self.streams.all.iter_mut().filter(|stream| stream.is_blocked_throughout()) {
+            stream.wait_s = Some(0.0);
+        }
         for (key, blocked_s) in std::mem::take(&mut self.blocked_calls) {
             if !self.has_calls_like(key) {
                 let index = self.streams.add_unobserved(key, 0.0);
                 self.streams.all[index].wait_s = Some(blocked_s);
             }
         }
+        self.streams
+            .all
+            .retain(|stream| stream.calls > 0 || stream.wait_s != Some(0.0) || has_other_calls(stream));
     }
 
     /// Returns whether calls ended that are on the same stream, or perhaps on it.
@@ -31,4 +39,8 @@ impl Recorder {
                 && stream.calls > 0
         })
     }
+}
+
+fn has_other_calls(stream: &StreamCounts) -> bool {
+    stream.syncs > 0 || stream.seeks > 0
 }

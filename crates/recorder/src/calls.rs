@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use weir_model::trace::{Call, EventKind, Op, Rename};
+use weir_model::trace::{Call, EventKind, Op, Rename, StreamCounts};
 use weir_sys::syscalls;
 use weir_trace_api::{RawCall, RawCounts, RawEvent};
 
@@ -156,13 +156,24 @@ impl Recorder {
     pub(super) fn record_counts(&mut self, pid: u32, tid: u32, mut counts: RawCounts, at_s: f64) {
         counts.counts.bytes = counts.counts.bytes.min(MAX_STREAM_BYTES);
         counts.counts.asked_max = counts.counts.asked_max.min(MAX_STREAM_BYTES);
-        let fd = counts.counts.fd;
-        let (image, file) = (self.image(pid, at_s), self.file_of(pid, fd));
+        let (fd, image) = (counts.counts.fd, self.image(pid, at_s));
+        let Some(file) = self.file_of_counts(pid, image, &counts.counts) else { return };
         self.other_calls.add_unreported_seeks((pid, image), file, &counts);
         if let Some((ns, to)) = counts.last_unreported_seek {
             let seek = EventKind::Call(streams::lseek_call(fd, file, to));
             self.push_event(self.seconds(ns), pid, tid, seek);
         }
         self.streams.add_kernel_counts(image, file, counts, self.start_ns);
+    }
+
+    /// Returns the open file of a backend's counters. Counters without calls have only the time for which a call blocked in a gap: they
+    /// are those of the stream that last used the descriptor, which can be closed by now. Without such a stream, they have none.
+    fn file_of_counts(&mut self, pid: u32, image: u32, counts: &StreamCounts) -> Option<u32> {
+        if counts.calls > 0 || counts.seeks > 0 {
+            return Some(self.file_of(pid, counts.fd));
+        }
+        let known =
+            self.with_table(pid, |table, files| fd_revalidation::lookup(table, files, pid, counts.fd));
+        known.or_else(|| self.streams.last_file(pid, image, counts.fd, counts.direction))
     }
 }

@@ -146,6 +146,14 @@ impl StreamTotals {
         self.by_process.get(&pid).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns the open file of the latest stream of a descriptor.
+    pub fn last_file(&self, pid: u32, image: u32, fd: i32, direction: Direction) -> Option<u32> {
+        let own = self.of_process(pid).iter().map(|&index| &self.all[index]);
+        let same =
+            |stream: &&StreamCounts| (stream.image, stream.fd, stream.direction) == (image, fd, direction);
+        own.rev().find(same).map(|stream| stream.file)
+    }
+
     /// Returns the index of a stream, which is created if no call of it was observed.
     pub fn add_unobserved(&mut self, key: StreamKey, at_s: f64) -> usize {
         self.index_of(key, at_s)

@@ -319,3 +319,26 @@ fn a_blocked_call_has_a_stream_if_no_other_call_on_it_ended() {
     };
     assert_eq!((blocked(4), blocked(3)), (Some((4, 0, Some(2.5))), None));
 }
+
+/// At the end of a process its counters have the time for which a call blocked in a gap, and its descriptors are closed.
+#[test]
+fn the_wait_in_a_gap_is_no_call_that_blocked_for_all_of_the_time() {
+    let wait = |fd: i32| {
+        let RawEventKind::Counts(mut stale) = counts(0, None) else { unreachable!() };
+        stale.counts =
+            StreamCounts { wait_s: Some(0.005), ..StreamCounts::new(NO_PID, 0, fd, 0, Direction::In) };
+        raw(60, RawEventKind::Counts(stale))
+    };
+    let mut recorder = Recorder::new(0, true);
+    recorder.record(raw(10, opened(3, "/d/table")));
+    recorder.record(raw(11, opened(5, "/d/other")));
+    recorder.record(raw(40, counts(0, None)));
+    recorder.record(raw(45, RawEventKind::Gap { until_ns: 50 * MS }));
+    // Descriptor 4 has no stream; the open file of 3 has, and 5 has a file that was not read.
+    [4, 3].into_iter().for_each(|fd| recorder.record(wait(fd)));
+    recorder.record(raw(61, opened(5, "/d/other")));
+    recorder.record(wait(5));
+    let streams = recorder.finish().streams;
+    let found: Vec<_> = streams.iter().map(|stream| (stream.fd, stream.calls, stream.wait_s)).collect();
+    assert_eq!(found, [(3, 100, Some(0.005))]);
+}
