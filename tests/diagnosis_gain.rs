@@ -1,10 +1,10 @@
 //! Runs `weir trace` on those pairs of the labelled set whose cost differs, times both without weir, and compares the difference
-//! with the gain that weir predicts. One pair at a time, and with nothing beside it. diagnosis.rs runs the others and names the
-//! variables that choose.
+//! with the gain that weir predicts. The pairs run one at a time, alone on the machine. diagnosis.rs runs the other cases, and its
+//! header lists the variables that select cases.
 
 mod common;
 #[path = "diagnosis/runner/mod.rs"]
-#[allow(dead_code)] // it also runs what is not timed
+#[allow(dead_code)] // its functions for ordinary runs are not used here
 mod runner;
 
 use runner::campaign::{asked, assert_good, judge_again, judge_case};

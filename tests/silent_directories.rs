@@ -115,7 +115,7 @@ impl Drop for Silenced {
     }
 }
 
-/// Tells whether a file whose path ends so has bytes.
+/// Returns whether a file whose path ends so has bytes.
 fn has_bytes(directory: &Path, name: &str) -> bool {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).any(|path| match fs::metadata(&path) {

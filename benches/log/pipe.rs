@@ -13,7 +13,7 @@ use crate::rounds::{pairs, rounds};
 use crate::targets::Target;
 use crate::targets::built::weir;
 
-/// Size of the input.
+/// Large enough that the start of a logger does not count.
 const INPUT_BYTES: usize = 512 << 20;
 
 /// Adds the rows of `weir log` beside each other logger. A ratio is the time of the other divided by that of weir, which is the
@@ -114,7 +114,8 @@ fn run_logger(bench: &BenchDir, command: &str, bytes: usize) -> Result<f64, BoxE
         .stdin(pipe)
         .status()?;
     let seconds = started.elapsed().as_secs_f64();
-    if !status.success() || !writer.wait()?.success() {
+    let has_sent_all = writer.wait()?.success();
+    if !status.success() || !has_sent_all {
         return Err(format!("{command}: {status}").into());
     }
     match OUTPUTS.iter().map(|name| file_bytes(&bench.path(name))).sum::<u64>() {

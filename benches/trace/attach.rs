@@ -1,4 +1,4 @@
-//! Attach to a busy program and detach: how long the program is stopped, and that its output is unchanged.
+//! Measures how long `weir trace --pid` stops a busy program, and checks that its output is unchanged.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,6 +15,7 @@ use crate::traced::weir;
 use crate::{BoxError, process};
 
 const ROUNDS: usize = 30;
+/// The limit of a stop (docs/trace.md).
 const MAX_S: f64 = 0.005;
 /// Free bytes that the writer's file system needs: more than the writer writes in all rounds.
 const ROOM: u64 = 2 << 30;
@@ -99,7 +100,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // After `end` both calls fail without effect.
+        // After `end` both calls do nothing: the child is already reaped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -51,22 +51,22 @@ fn size(bench: &BenchDir) -> Result<usize, BoxError> {
 
 /// Runs every program once, in an order that rotates from round to round. Fails if the outputs differ.
 fn round(bench: &BenchDir, number: usize, input: &Path) -> Result<Round, BoxError> {
-    let output = |which: usize| -> PathBuf { bench.path(&format!("out-{which}")) };
+    let output = |run: usize| -> PathBuf { bench.path(&format!("out-{run}")) };
     let (mut bare, mut fixed) = (0.0, 0.0);
     let mut traced: Vec<Option<Traced>> = MODES.iter().map(|_| None).collect();
     let all = MODES.len() + 2;
     for step in 0..all {
-        let which = (number + step) % all;
-        match which.checked_sub(2) {
-            None if which == 0 => bare = alone(bench, "tr2u", input, &output(which))?,
-            None => fixed = alone(bench, "tr2b", input, &output(which))?,
-            Some(mode) => traced[mode] = Some(run_on(bench, MODES[mode], "tr2u", input, &output(which))?),
+        let run = (number + step) % all;
+        match run.checked_sub(2) {
+            None if run == 0 => bare = alone(bench, "tr2u", input, &output(run))?,
+            None => fixed = alone(bench, "tr2b", input, &output(run))?,
+            Some(mode) => traced[mode] = Some(run_on(bench, MODES[mode], "tr2u", input, &output(run))?),
         }
     }
     let expected = std::fs::read(output(0))?;
-    for which in 1..all {
-        if std::fs::read(output(which))? != expected {
-            return Err(format!("the output of run {which} differs from the bare one's").into());
+    for run in 1..all {
+        if std::fs::read(output(run))? != expected {
+            return Err(format!("the output of run {run} differs from the bare one's").into());
         }
     }
     Ok(Round { bare, fixed, traced: traced.into_iter().flatten().collect() })
@@ -126,7 +126,9 @@ fn prediction(rounds: &[Round], bytes: usize) -> Result<Target, BoxError> {
         let measured = "a run had no finding with a gain".to_string();
         return Ok(Target { name, target, measured, reached: false });
     }
-    let is = paired(rounds.iter().map(|round| (round.traced[0].predicted_gain(), round.bare - round.fixed)))?;
-    let reached = (1.0 / 1.5..=1.5).contains(&is.value) && is.n == rounds.len();
-    Ok(Target { name, target, measured: ratio(&is), reached })
+    let predicted_over_measured =
+        paired(rounds.iter().map(|round| (round.traced[0].predicted_gain(), round.bare - round.fixed)))?;
+    let reached = (1.0 / 1.5..=1.5).contains(&predicted_over_measured.value)
+        && predicted_over_measured.n == rounds.len();
+    Ok(Target { name, target, measured: ratio(&predicted_over_measured), reached })
 }

@@ -8,7 +8,8 @@ int main(int argc, char **argv)
     FILE *file = fopen(argv[argc - 1], "r");
     if (!file)
         return 1;
-    setvbuf(file, NULL, _IOFBF, 1 << 16);
+    static char buffer[1 << 16];
+    setvbuf(file, buffer, _IOFBF, sizeof buffer);
     int before = '\n', c;
     while ((c = getc(file)) != EOF) {
         lines += before == '\n'; /* a line begins */

@@ -5,7 +5,11 @@
 #include "frame.h"
 
 /* Closes the output and returns the calls that were made, or -1. */
-static long close_out(FILE *out, long calls) { return ferror(out) | fclose(out) ? -1 : calls; }
+static long close_out(FILE *out, long calls)
+{
+    int failed = ferror(out);
+    return fclose(out) != 0 || failed ? -1 : calls;
+}
 
 static FILE *open_stream(const struct work *work)
 {

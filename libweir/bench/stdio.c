@@ -25,6 +25,13 @@ static long close_pair(struct pair pair, long units)
     return failed ? -1 : units;
 }
 
+/* Checks ferror too: musl discards its buffer after a failed write, and fclose then returns 0. */
+static long close_out(FILE *out, long units)
+{
+    int failed = ferror(out);
+    return fclose(out) != 0 || failed ? -1 : units;
+}
+
 static long bytes_locked(const struct work *work)
 {
     struct pair pair = open_pair(work);
@@ -50,7 +57,7 @@ static long putc_locked(const struct work *work)
         abort();
     for (long i = 0; i < work->count; i++)
         putc((int)(i & 0x7f), out);
-    return fclose(out) == 0 ? work->count : -1;
+    return close_out(out, work->count);
 }
 
 static long lines_fgets(const struct work *work)
@@ -94,7 +101,7 @@ static long formatted(const struct work *work)
         struct reading r = reading(i);
         fprintf(out, "%s %d %f\n", r.name, r.number, r.value);
     }
-    return fclose(out) == 0 ? work->count : -1;
+    return close_out(out, work->count);
 }
 
 static long blocks(const struct work *work)

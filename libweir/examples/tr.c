@@ -10,7 +10,7 @@ enum {
     BLOCK = 64,      /* a loop of fixed length, which compilers vectorize */
     STRIP = 4096,    /* stays in the L1 cache while all runs are applied */
     MAX_RUNS = 8,    /* above this number the table is faster */
-    PIECE = 1 << 16, /* bytes translated from one buffer to the other at a time */
+    MAX_STEP = 1 << 16, /* bytes translated from one buffer to the other at a time */
 };
 
 /* A range of bytes, first to first + span, that is moved by `shift`. Most maps consist of a few runs. */
@@ -48,16 +48,19 @@ static uint8_t parse_byte(const char **text)
 
 /* Returns whether the set uses syntax of tr(1) that this program does not support. Rejecting it is better
  * than taking it literally. */
-static int has_class(const char *text)
+static int has_unsupported_syntax(const char *text)
 {
-    return strstr(text, "[:") || strstr(text, "[=") || (*text == '[' && *++text && text[1] == '*');
+    for (const char *at = text; (at = strchr(at, '[')); at++)
+        if (at[1] == ':' || at[1] == '=' || (at[1] && at[2] == '*'))
+            return 1;
+    return 0;
 }
 
 static size_t parse_set(const char *text, uint8_t *set)
 {
     size_t length = 0;
     const char *whole = text;
-    if (has_class(text))
+    if (has_unsupported_syntax(text))
         usage(USAGE, text, "classes and repetitions are not supported");
     while (*text) {
         unsigned first = parse_byte(&text), last = first;
@@ -165,7 +168,7 @@ static void run(const struct map *map, weir_stream *in, weir_stream *out)
     char *from, *to;
     int64_t here;
     while ((here = check(weir_peek(in, &from, 1), STDIN_NAME)) > 0) {
-        size_t bytes = here < PIECE ? (size_t)here : PIECE;
+        size_t bytes = here < MAX_STEP ? (size_t)here : MAX_STEP;
         check(weir_reserve(out, &to, bytes), STDOUT_NAME);
         translate(map, to, from, bytes);
         check(weir_commit(out, bytes), STDOUT_NAME);

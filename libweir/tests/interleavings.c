@@ -115,7 +115,7 @@ static int open_stream(void)
     char again[64];
     struct weir_options options = scenario->options;
     stream_fd = file_fd;
-    if (scenario->kind == REPLACED)
+    if (scenario->kind == TARGET_REPLACED)
         return weir_open_replace(&stream, target_path(), &options);
     options.flags |= WEIR_KEEP_OPEN;
     snprintf(again, sizeof again, "/proc/self/fd/%d", file_fd);
@@ -146,9 +146,9 @@ static void *run_worker(void *unused)
     for (double end = seconds_now() + 5; stop_name && !shared->stopped && seconds_now() < end;)
         sleep_seconds(0.001);
     if (scenario->closes) {
-        int result = scenario->kind == REPLACED ? weir_replace(stream) : weir_close(stream);
+        int result = scenario->kind == TARGET_REPLACED ? weir_replace(stream) : weir_close(stream);
         closed = true;
-        shared->replaced = scenario->kind == REPLACED && result == 0;
+        shared->replaced = scenario->kind == TARGET_REPLACED && result == 0;
     }
     return unused;
 }
@@ -338,7 +338,7 @@ static void run(uint64_t at, bool after)
         return;
     }
     file_fd = target_file(file_fd);
-    if (scenario->kind != REPLACED || check_replaced(where))
+    if (scenario->kind != TARGET_REPLACED || check_replaced(where))
         check_written(where);
     close(file_fd);
 }
@@ -347,8 +347,8 @@ static void run(uint64_t at, bool after)
 static void timer_calls(void)
 {
     static const char *const calls_of[][2] = {
-        [A_PIPE] = {"poll", "pwritev2"}, [A_SOCKET] = {"poll", "sendmsg"}, [A_TERMINAL] = {"poll", "ioctl"}};
-    if (scenario->kind < A_PIPE || scenario->kind > A_TERMINAL || !scenario->options.stale_ms)
+        [TARGET_PIPE] = {"poll", "pwritev2"}, [TARGET_SOCKET] = {"poll", "sendmsg"}, [TARGET_TERMINAL] = {"poll", "ioctl"}};
+    if (scenario->kind < TARGET_PIPE || scenario->kind > TARGET_TERMINAL || !scenario->options.stale_ms)
         return;
     for (int i = 0; i < 4; i++) {
         stop_name = calls_of[scenario->kind][i / 2];

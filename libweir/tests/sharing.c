@@ -16,14 +16,14 @@
 #include "support/fake_kernel.h"
 
 enum { LINES = 60, MAX_CALLS_PER_LINE = 5 }; /* a peek, a read, and what a lock of the shared position takes */
-enum source { A_FILE, A_PIPE, A_SOCKET, A_TERMINAL, SOURCES };
+enum source { TARGET_MEMORY_FILE, TARGET_PIPE, TARGET_SOCKET, TARGET_TERMINAL, SOURCES };
 static const char *const source_names[] = {"file", "pipe", "socket", "terminal"};
 
 /* Writes line `number` to `to` and returns its length. For sources other than terminals, some lines are longer than what
  * peek_source.c copies at once. */
 static int line_of(char *to, int number, enum source source)
 {
-    int filler = number % 13 == 12 && source != A_TERMINAL ? 5000 : number * 37 % 120;
+    int filler = number % 13 == 12 && source != TARGET_TERMINAL ? 5000 : number * 37 % 120;
     int length = sprintf(to, "%d ", number);
     memset(to + length, 'a' + number % 26, (size_t)filler);
     to[length + filler] = '\n';
@@ -37,7 +37,7 @@ static int give_lines(enum source source, pid_t *writer)
     char name[] = "/tmp/weir-sharing-XXXXXX", line[6000];
     int ends[2], fd;
     *writer = -1;
-    if (source == A_FILE) {
+    if (source == TARGET_MEMORY_FILE) {
         fd = mkstemp(name);
         unlink(name);
         for (int i = 0; i < LINES; i++)
@@ -46,7 +46,7 @@ static int give_lines(enum source source, pid_t *writer)
         lseek(fd, 0, SEEK_SET);
         return fd;
     }
-    if (source == A_TERMINAL) {
+    if (source == TARGET_TERMINAL) {
         ends[1] = posix_openpt(O_RDWR | O_NOCTTY);
         grantpt(ends[1]);
         unlockpt(ends[1]);
@@ -55,7 +55,7 @@ static int give_lines(enum source source, pid_t *writer)
         tcgetattr(ends[0], &attributes);
         attributes.c_lflag &= ~(tcflag_t)ECHO;
         tcsetattr(ends[0], TCSANOW, &attributes);
-    } else if ((source == A_PIPE ? pipe(ends) : socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) != 0) {
+    } else if ((source == TARGET_PIPE ? pipe(ends) : socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) != 0) {
         abort();
     }
     *writer = fork();
@@ -64,7 +64,7 @@ static int give_lines(enum source source, pid_t *writer)
         for (int i = 0; i < LINES; i++)
             if (write(ends[1], line, (size_t)line_of(line, i, source)) < 0)
                 _exit(1);
-        if (source == A_TERMINAL) {
+        if (source == TARGET_TERMINAL) {
             _exit(write(ends[1], "\004", 1) != 1 || sleep(20)); /* EOF (^D); keeps the terminal open until it is killed */
         }
         _exit(0);
@@ -252,8 +252,8 @@ int main(void)
     for (int source = 0; source < SOURCES; source++)
         for (int i = 0; i < 3; i++)
             lines_in_turn((enum source)source, sizes[i]);
-    calls_per_line(A_PIPE);
-    calls_per_line(A_SOCKET);
+    calls_per_line(TARGET_PIPE);
+    calls_per_line(TARGET_SOCKET);
     written_in_turn();
     prompt_on_a_terminal();
     explicit_tie();

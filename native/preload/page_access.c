@@ -3,7 +3,7 @@
 
 #include <asm/errno.h>
 
-enum { NO_SUCH_HOW = 0x7fff, WAKE_OP_PRIVATE = 5 | 128, ADD_ZERO_NEVER_EQUAL = 1 << 28 | 0xfff };
+enum { NO_SUCH_HOW = 0x7fff, WAKE_OP_PRIVATE = 5 | 128, ADD_ZERO_COMPARE_MINUS_ONE = 1 << 28 | 0xfff };
 
 /* rt_sigprocmask(2) copies the set before it refuses the first argument. */
 static int kernel_reads(uintptr_t address) {
@@ -15,7 +15,7 @@ static int kernel_reads(uintptr_t address) {
 static int kernel_writes(uintptr_t address) {
     static uint32_t unused;
     return sys6(__NR_futex, (long)(uintptr_t)&unused, WAKE_OP_PRIVATE, 0, 0, (long)(address & -(uintptr_t)4),
-                ADD_ZERO_NEVER_EQUAL) >= 0;
+                ADD_ZERO_COMPARE_MINUS_ONE) >= 0;
 }
 
 static int page_confirmed(struct noted_pages *pages, uintptr_t address, int (*confirms)(uintptr_t)) {

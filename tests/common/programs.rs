@@ -18,7 +18,7 @@ pub fn copy_program(from: impl AsRef<OsStr>, to: &Path) {
     assert!(copied.success(), "cp to {}", to.display());
 }
 
-/// Tells whether clang++ can build programs with libc++.
+/// Returns whether clang++ can build programs with libc++.
 pub fn has_libcxx() -> bool {
     let words = ["-stdlib=libc++", "-x", "c++", "-include", "fstream", "-fsyntax-only", "/dev/null"];
     let status = Command::new("clang++").args(words).stderr(Stdio::null()).status();

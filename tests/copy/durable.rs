@@ -1,5 +1,7 @@
 //! Durability: the order of syncs and renames, verification, the page cache.
 
+use std::process::Command;
+
 use crate::common::{disk_dir, run, skip, text};
 use crate::{copy, shell};
 
@@ -82,4 +84,37 @@ fn a_copy_may_leave_the_page_cache_alone() {
             "the kernel has no cachestat, or the disk is memory",
         ),
     }
+}
+
+/// syncfs(2) does not make a FUSE server write, so that each file and each directory is synced by itself.
+#[test]
+fn names_of_a_tree_on_fuse_are_synced() {
+    const NAME: &str = "names_of_a_tree_on_fuse_are_synced";
+    if !crate::common::has_private_mounts()
+        || !["fuse2fs", "mkfs.ext4", "strace"].iter().all(|one| crate::common::has(one))
+    {
+        return skip(NAME, "needs a mount namespace, fuse2fs, mkfs.ext4 and strace");
+    }
+    let dir = disk_dir();
+    let weir = crate::common::WEIR;
+    shell(
+        dir.path(),
+        "mkdir -p tree/sub/empty m; echo 1 > tree/sub/file; ln -s file tree/sub/link; mkfifo tree/fifo",
+    );
+    let script = format!(
+        "truncate -s 16M image && mkfs.ext4 -q -F image && fuse2fs -o rw image m 2>error || exit 77; \
+         strace -f -qq -y -o trace -e trace=fsync {weir} copy -a --sync full tree m/tree; status=$?; umount m; \
+         sed -nE 's/.*fsync\\([0-9]+<.*\\/m(\\/[^>]*)?>\\) *= 0/m\\1/p' trace; exit $status"
+    );
+    let output = Command::new("unshare").args(["-m", "bash", "-c", &script]).current_dir(dir.path()).output();
+    let output = output.expect("unshare");
+    if output.status.code() == Some(77) {
+        return skip(NAME, "fuse2fs cannot mount");
+    }
+    let synced = text(&output.stdout);
+    let mut names: Vec<&str> = synced.lines().collect();
+    names.sort_unstable();
+    names.dedup();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(names, ["m", "m/tree", "m/tree/sub", "m/tree/sub/empty", "m/tree/sub/file"]);
 }

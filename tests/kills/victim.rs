@@ -173,7 +173,7 @@ impl Victim {
     }
 }
 
-/// Tells whether the output is the expected one with parts of it repeated: each piece continues the text, or goes back.
+/// Returns whether the output is the expected one with parts of it repeated: each piece continues the text, or goes back.
 fn has_all(out: &str) -> bool {
     let (text, out) = (expected().into_bytes(), out.as_bytes());
     // The positions in the text at which the output can stand now.

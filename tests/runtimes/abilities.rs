@@ -49,21 +49,21 @@ impl Case<'_> {
         (seen, self.is_whole())
     }
 
-    /// Tells whether `weir run` writes the bytes while the program sleeps.
+    /// Returns whether `weir run` writes the bytes while the program sleeps.
     fn is_timely(&self) -> bool {
         let _program = self.start(&["/weir", "run", "--"]);
         self.wait(|| self.path("ready").exists());
         self.wait(|| self.is_whole())
     }
 
-    /// Tells whether `weir run --rescue` writes the bytes when the program is killed.
+    /// Returns whether `weir run --rescue` writes the bytes when the program is killed.
     fn is_rescued(&self) -> bool {
         let mut program = self.start_killed(&["/weir", "run", "--rescue", "--"]);
         program.0.wait().expect("wait");
         self.is_whole()
     }
 
-    /// Tells whether `weir trace` finds that the file has lost the bytes.
+    /// Returns whether `weir trace` finds that the file has lost the bytes.
     fn is_found(&self) -> bool {
         let json = format!("{}/trace.json", self.dir);
         let mut program = self.start_killed(&["/weir", "trace", "--quiet", "--json", &json, "--"]);
@@ -114,7 +114,7 @@ impl Case<'_> {
         self.has("out", "out 0\nout 1\n") && self.has("log", "log 0\nlog 1\n")
     }
 
-    /// Tells whether a file of the directory has this text.
+    /// Returns whether a file of the directory has this text.
     fn has(&self, name: &str, text: &str) -> bool {
         fs::read(self.path(name)).is_ok_and(|bytes| bytes == text.as_bytes())
     }

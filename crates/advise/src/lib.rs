@@ -61,7 +61,8 @@ pub fn advise(
     }
 }
 
-/// Returns the best way with a method of those in a document, the first in its order, and why it does not hold all limits.
+/// Returns the best way of a document that uses `method`, and the reason if it breaks a limit. None if the document has no such
+/// way.
 pub fn best_way(document: &AdviceDocument, method: WriteMethod) -> Option<(Way, Option<&str>)> {
     let choices =
         document.choices.iter().map(|one| (one.method, &one.name, one.holds, one.why_not.as_deref()));

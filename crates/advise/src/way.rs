@@ -4,7 +4,7 @@ use weir_model::advise::{AdviceQuestion, AllowedLoss, Choice, SyncPoint, WriteMe
 use weir_model::duration::format_seconds;
 use weir_model::{Mode, Size};
 
-/// Buffer sizes: glibc's default, the size of most pipes, and two more steps of 4. Larger ones gain nothing that a bench
+/// Buffer sizes, in steps of 4: from glibc's usual 4 KiB to 256 KiB; a pipe holds 64 KiB. Larger ones gain nothing that a bench
 /// shows and put more bytes at risk.
 const BUFFERS: [u64; 4] = [4096, 16_384, 65_536, 262_144];
 /// Share of the latency limit that a timer may use; the rest is for the write itself and for scheduling.
@@ -101,7 +101,8 @@ impl Way {
 /// Returns `seconds` in whole milliseconds below a second, in tenths of a second above, rounded down.
 fn round_down(seconds: f64) -> f64 {
     let steps_a_second = if seconds < 1.0 { 1000.0 } else { 10.0 };
-    (seconds * steps_a_second).floor() / steps_a_second
+    // A product such as 0.7 × 0.8 is a little below its decimal value.
+    (seconds * steps_a_second + 1e-6).floor() / steps_a_second
 }
 
 /// Returns all ways, also those that cannot hold the limits of the question.
@@ -109,7 +110,7 @@ pub fn ways(question: &AdviceQuestion) -> Vec<Way> {
     let least_second = if question.loss == AllowedLoss::Second { SYNC_PERIOD_S } else { f64::INFINITY };
     let flush_s = round_down((question.latency_s * TIMER_SHARE).min(least_second)).max(SHORTEST_TIMER_S);
     let sync_s = SYNC_PERIOD_S;
-    let mut ways = unbuffered(question, sync_s);
+    let mut ways = per_record_ways(question, sync_s);
     for bytes in BUFFERS.into_iter().filter(|bytes| *bytes >= 2 * question.record_bytes) {
         for method in [WriteMethod::Stdio, WriteMethod::Libweir] {
             // Several writers of a file must not divide a record between two writes.
@@ -141,7 +142,8 @@ pub fn ways(question: &AdviceQuestion) -> Vec<Way> {
     ways
 }
 
-fn unbuffered(question: &AdviceQuestion, sync_s: f64) -> Vec<Way> {
+/// Returns the ways that write each record at once, with each sync point.
+fn per_record_ways(question: &AdviceQuestion, sync_s: f64) -> Vec<Way> {
     let each = |method, sync| Way::new(method, Mode::None, 0, sync);
     let mut ways = vec![
         each(WriteMethod::Syscall, SyncPoint::None),
@@ -188,7 +190,7 @@ mod tests {
                 .iter()
                 .filter_map(|way| way.flush_period_s)
                 .collect();
-        assert!(timers.iter().all(|seconds| *seconds == 0.8), "{timers:?}");
-        assert_eq!([round_down(0.0047), round_down(48.04)], [0.004, 48.0]);
+        assert!(!timers.is_empty() && timers.iter().all(|seconds| *seconds == 0.8), "{timers:?}");
+        assert_eq!([0.0047, 48.04, 0.7 * 0.8].map(round_down), [0.004, 48.0, 0.56]);
     }
 }

@@ -1,11 +1,11 @@
 //! Makes trees durable in one batch at the end: syncfs(2) of each file system, or fsync(2) of the few files that were copied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use rustix::fs::{Mode, OFlags, fstatfs, fsync, openat, syncfs};
+use rustix::fs::{Mode, OFlags, fstatfs, fsync, open, openat, syncfs};
 use rustix::io::Errno;
 use weir_sys::page_cache::{dirty_bytes_of_machine, start_writeback};
 
@@ -15,16 +15,17 @@ use crate::error::{CopyError, CopyResult, OnPath};
 use crate::tally::CopyTally;
 use crate::volatile::is_volatile;
 
-/// Files of this size are given to the device as soon as they are copied. For smaller ones the call costs more than it
-/// gains.
+/// Writeback of files of at least this size starts as soon as they are copied. For smaller ones the call costs more than
+/// it gains.
 const EARLY_BYTES: u64 = 64 << 10;
-/// So many files and directories stay open until the end, so that fsync(2) of each is possible. More of them are made
+/// At most this many files and directories of a file system stay open until the end, so that fsync(2) of each is possible. More of them are made
 /// durable by syncfs(2) in any case: each fsync(2) is a write to the journal.
 const MAX_HELD: usize = 16;
 /// Dirty bytes of other programs from which syncfs(2) costs more than fsync(2) of a few files: at 500 MB/s a quarter of a
 /// second.
 const FOREIGN_DIRTY_BYTES: u64 = 128 << 20;
-/// File systems whose syncfs(2) does not reach the server that keeps the bytes (statfs(2)): FUSE, CIFS and SMB2.
+/// File systems whose syncfs(2) does not make the server write to its storage (magic numbers of statfs(2)): FUSE, CIFS and
+/// SMB2.
 const WITHOUT_SYNCFS: [u64; 3] = [0x6573_5546, 0xff53_4d42, 0xfe53_4d42];
 
 /// The file systems that a tree was copied to, by device number.
@@ -34,8 +35,10 @@ pub(crate) struct SyncLedger(Mutex<BTreeMap<u64, SyncedFileSystem>>);
 #[derive(Debug)]
 struct SyncedFileSystem {
     /// Open since before the first byte was written: syncfs(2) reports the errors since then. None if syncfs(2) is of no use
-    /// here, so that each file is synced by itself.
+    /// here, so that each file is synced by itself, and [`Self::directories`] at the end.
     directory: Option<OwnedFd>,
+    /// All target directories, if `directory` is None.
+    directories: BTreeSet<PathBuf>,
     path: PathBuf,
     is_volatile: bool,
     files: u64,
@@ -51,6 +54,7 @@ impl SyncedFileSystem {
         let is_volatile = is_volatile(directory.as_fd());
         Self {
             directory: has_syncfs.then_some(directory),
+            directories: BTreeSet::new(),
             path: path.into(),
             is_volatile,
             files: 0,
@@ -68,9 +72,15 @@ impl SyncedFileSystem {
         }
     }
 
-    /// Makes everything durable. Returns the call that was used last, and its errors.
+    /// Makes everything that the batch covers durable. Returns the errors.
     fn sync(&mut self, tally: &mut CopyTally) -> Vec<CopyError> {
-        let Some(directory) = &self.directory else { return Vec::new() };
+        let Some(directory) = &self.directory else {
+            let sync = |path: &PathBuf| {
+                tally.call("fsync");
+                sync_directory(path).map_err(not_durable).err()
+            };
+            return self.directories.iter().filter_map(sync).collect();
+        };
         match self.held.take() {
             Some(held) if foreign_dirty_bytes(self.bytes) > FOREIGN_DIRTY_BYTES => held
                 .iter()
@@ -91,7 +101,14 @@ fn failure(result: Result<(), Errno>, path: &Path, call: &'static str) -> Option
     result.err().map(|errno| not_durable(CopyError::call(path, call, errno)))
 }
 
-/// Returns how many dirty bytes are probably not of this copy.
+/// Makes the names in a directory and its attributes durable.
+fn sync_directory(path: &Path) -> CopyResult<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = open(path, flags, Mode::empty()).on(path, "open")?;
+    fsync(&directory).on(path, "fsync")
+}
+
+/// Returns an estimate of the machine's dirty bytes that this copy did not write.
 fn foreign_dirty_bytes(own: u64) -> u64 {
     dirty_bytes_of_machine().map_or(0, |dirty| dirty.saturating_sub(own))
 }
@@ -101,13 +118,15 @@ impl SyncLedger {
     pub fn note_directory(&self, device: u64, directory: BorrowedFd<'_>, path: &Path) -> CopyResult<()> {
         let mut ledger = self.locked();
         if let std::collections::btree_map::Entry::Vacant(vacant) = ledger.entry(device) {
-            // O_PATH descriptors have no record of errors, so the directory is opened again.
+            // An open file of its own reports the errors that a sync of another open file has already reported.
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let own = openat(directory, c".", flags, Mode::empty()).on(path, "open")?;
             vacant.insert(SyncedFileSystem::new(own, path));
         }
-        if let Some(system) = ledger.get_mut(&device) {
-            system.hold(directory, &|| path.into());
+        match ledger.get_mut(&device) {
+            Some(system) if system.directory.is_some() => system.hold(directory, &|| path.into()),
+            Some(system) => drop(system.directories.insert(path.into())),
+            None => {}
         }
         Ok(())
     }

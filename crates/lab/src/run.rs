@@ -153,7 +153,7 @@ const BY_TRACE: &str = "weir trace: ";
 const FOUND: &str = "found";
 const NOT_FOUND: &str = "not found";
 
-/// Returns whether the version's traces contain the experiment's finding; None if nothing was traced.
+/// Checks whether the version's traces contain the experiment's finding. None if nothing was traced.
 fn traced_finding(experiment: &Experiment, results: &[(String, Value)]) -> Option<CheckedValue> {
     let wanted = experiment.finding.as_deref()?;
     let traces: Vec<_> = results.iter().filter(|one| one.1["schema"] == "weir-trace/1").collect();

@@ -7,7 +7,7 @@ use weir_recorder::RecorderOutput;
 
 use crate::work_at_kill::TICK_S;
 
-/// Tells whether a process read sockets or pipes after its last write to a file, or without any. False if that is not certain.
+/// Returns whether a process read sockets or pipes after its last write to a file, or without any. False if that is not certain.
 pub(crate) fn input_after_write(output: &RecorderOutput, process: &Process, path: &Untrusted) -> bool {
     let streams = || output.streams.iter().filter(|stream| stream.pid == process.pid);
     let writes = || streams().filter(|stream| stream.direction == Direction::Out && stream.bytes > 0);
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// Tells whether process 7 took input after its last write to /d/log, which was at 1 s. It read a socket from `first_s` to
+    /// Returns whether process 7 took input after its last write to /d/log, which was at 1 s. It read a socket from `first_s` to
     /// `last_s`.
     fn took(first_s: f64, last_s: f64, change: impl Fn(&mut RecorderOutput)) -> bool {
         let stream = |direction, file: u32, first_s, last_s| StreamCounts {

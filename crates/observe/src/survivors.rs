@@ -19,7 +19,7 @@ pub(crate) fn survivors_sentence(
     sentence(&running)
 }
 
-/// Tells whether a process still runs its program. The number may be that of another process meanwhile.
+/// Returns whether a process still runs its program. The number may be that of another process meanwhile.
 fn runs(process: &Process) -> bool {
     let state = process_status::read(process.pid).map(|status| status.state);
     state.is_some_and(|state| !matches!(state, b'Z' | b'X')) && proc::comm(process.pid) == *process.comm()

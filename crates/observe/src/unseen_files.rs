@@ -51,7 +51,7 @@ pub(crate) fn unseen_files(
     found.into_iter().map(|(buffers, pids)| UnreadableBuffers { buffers, pids }).collect()
 }
 
-/// Tells whether the last image of a process is a program of C or C++, or unknown.
+/// Returns whether the last image of a process is a program of C or C++, or unknown.
 fn is_unknown(process: &Process) -> bool {
     let language = process.images.last().and_then(|image| image.language);
     matches!(language, None | Some(SourceLanguage::C | SourceLanguage::Cpp))
@@ -61,7 +61,7 @@ fn is_of_go(process: &Process) -> bool {
     process.images.last().and_then(|image| image.language) == Some(SourceLanguage::Go)
 }
 
-/// Tells whether these buffers are those of a library that a process has loaded, and its program is of C or C++.
+/// Returns whether these buffers are those of a library that a process has loaded, and its program is of C or C++.
 fn is_of_library(process: &Process, buffers: &UnreadableBuffers) -> bool {
     let is_c =
         |language: Option<SourceLanguage>| matches!(language, Some(SourceLanguage::C | SourceLanguage::Cpp));
@@ -222,7 +222,7 @@ impl Descriptors {
         behind.map(|(_, file)| file.path.clone()).collect()
     }
 
-    /// Tells whether a process has an open file from another program, and has not written it.
+    /// Returns whether a process has an open file from another program, and has not written it.
     fn is_of_other_program(&self, output: &RecorderOutput, process: &Process, file: &OpenFile) -> bool {
         let is_own = file.opened_by == Some(process.pid);
         let is_written = outputs_of(output, process).any(|stream| stream.file == file.id);
@@ -261,7 +261,7 @@ fn distinct(mut paths: Vec<Untrusted>) -> Vec<Untrusted> {
     paths
 }
 
-/// Tells whether an open file is a regular file or a pipe that can be written.
+/// Returns whether an open file is a regular file or a pipe that can be written.
 fn is_output(file: &OpenFile) -> bool {
     matches!(file.kind, StreamKind::File | StreamKind::Pipe) && file.flags & libc::O_ACCMODE != libc::O_RDONLY
 }
@@ -272,7 +272,7 @@ fn is_created(file: &OpenFile) -> bool {
     is_for_writing(file) || is_emptied && file.kind == StreamKind::File
 }
 
-/// Tells whether an open file is a regular file or a FIFO that can only be written.
+/// Returns whether an open file is a regular file or a FIFO that can only be written.
 fn is_for_writing(file: &OpenFile) -> bool {
     let is_fifo = file.kind == StreamKind::Pipe && file.path.exact().starts_with('/');
     (file.kind == StreamKind::File || is_fifo) && file.flags & libc::O_ACCMODE == libc::O_WRONLY

@@ -28,7 +28,7 @@ pub(crate) fn outputs_of<'a>(
     })
 }
 
-/// Tells whether a file, pipe, socket or terminal can have another reader than the process: a program wakes its own threads by a
+/// Returns whether a file, pipe, socket or terminal can have another reader than the process: a program wakes its own threads by a
 /// pipe of its own, or by an eventfd.
 fn has_readers(output: &RecorderOutput, process: &Process, file: &OpenFile) -> bool {
     use StreamKind::{File, Pipe, Socket, Terminal};
@@ -49,7 +49,7 @@ fn streams_of<'a>(
     streams.filter(move |stream| (stream.pid, stream.image, stream.direction) == (pid, image, direction))
 }
 
-/// Tells whether a process took input or used CPU time after its last write. False if that is not certain.
+/// Returns whether a process took input or used CPU time after its last write. False if that is not certain.
 pub(crate) fn worked_after_last_write(output: &RecorderOutput, process: &Process) -> bool {
     // A sample may have missed the last write.
     if streams_of(output, process, Direction::Out).any(|stream| !stream.is_known() && stream.bytes > 0) {
@@ -67,7 +67,7 @@ pub(crate) fn worked_after_last_write(output: &RecorderOutput, process: &Process
         || computed(process, last_write_s)
 }
 
-/// Tells whether a stream brings the program data: bytes that arrive, a standard input, or a file that it reads for longer than a
+/// Returns whether a stream brings the program data: bytes that arrive, a standard input, or a file that it reads for longer than a
 /// start takes.
 fn is_input(file: &OpenFile, input: &StreamCounts, started_s: f64) -> bool {
     let path = file.path.exact();
@@ -82,7 +82,7 @@ fn is_input(file: &OpenFile, input: &StreamCounts, started_s: f64) -> bool {
         }
 }
 
-/// Tells whether bytes were read after the last write of any output, or in many calls for each of few writes until the end.
+/// Returns whether bytes were read after the last write of any output, or in many calls for each of few writes until the end.
 fn reads_on(input: &StreamCounts, last_write_s: Option<f64>, writes: u64, written_bytes: u64) -> bool {
     let Some(last_write_s) = last_write_s else { return true };
     let follows = input.last_s > last_write_s + TICK_S;
@@ -96,7 +96,7 @@ fn moving_calls(stream: &StreamCounts) -> u64 {
     stream.calls.saturating_sub(stream.errors + stream.again + stream.zeros)
 }
 
-/// Tells whether a process used more CPU time than its threads can have used until its last write.
+/// Returns whether a process used more CPU time than its threads can have used until its last write.
 fn computed(process: &Process, last_write_s: Option<f64>) -> bool {
     let until_s = last_write_s.map_or(0.0, |last_s| (last_s - process.started_s).max(0.0));
     let most_s = until_s * f64::from(process.threads.max(1));

@@ -55,7 +55,7 @@ pub(super) fn join_snapshot(
     false
 }
 
-/// Tells whether another runtime's buffer over the same descriptor begins with the bytes of this one: the walkers show the bytes
+/// Returns whether another runtime's buffer over the same descriptor begins with the bytes of this one: the walkers show the bytes
 /// that a file buffer of libc++ has handed to the C library's stream before its own, and the kernel's reader does not.
 fn is_shown_elsewhere(buffer: &Buffer, all: &[Buffer]) -> bool {
     !buffer.pending.is_empty()

@@ -93,7 +93,7 @@ impl LimitedMemory<'_> {
         LimitedMemory { memory, left: Cell::new(most), content, is_partial: Cell::new(false) }
     }
 
-    /// Tells whether a content exceeded the budget.
+    /// Returns whether a content exceeded the budget.
     pub fn is_partial(&self) -> bool {
         self.is_partial.get()
     }

@@ -33,7 +33,7 @@ impl SilenceWatch {
     }
 }
 
-/// Tells whether a thread of the process runs or waits for a processor.
+/// Returns whether a thread of the process runs or waits for a processor.
 fn is_runnable(pid: u32) -> bool {
     let state = |tid: u32| process_stat::read(tid).map(|stat| stat.state);
     proc::threads(pid).into_iter().any(|tid| state(tid) == Some(b'R'))

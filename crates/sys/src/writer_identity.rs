@@ -71,7 +71,7 @@ fn parse(status: &[u8]) -> Option<Parsed> {
     ))
 }
 
-/// Tells whether a seccomp filter judges the system calls of a thread. A thread that has ended counts as filtered.
+/// Returns whether a seccomp filter judges the system calls of a thread. A thread that has ended counts as filtered.
 pub fn has_seccomp_filter(tid: u32) -> bool {
     let status = fs::read(format!("/proc/{tid}/status")).unwrap_or_default();
     !status.split(|byte| *byte == b'\n').any(|line| line == b"Seccomp:\t0")

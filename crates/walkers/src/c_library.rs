@@ -48,7 +48,7 @@ pub(crate) fn glibc_streams(process: &ProcessImages) -> Option<GlibcStreams> {
     }
 }
 
-/// Tells whether a file of this name is a C library.
+/// Returns whether a file of this name is a C library.
 pub(crate) fn is_c_library(name: &str) -> bool {
     let glibc = name.starts_with("libc.so.6") || name.starts_with("libc-2.");
     glibc || name.starts_with("ld-musl-") || name.starts_with("libc.musl-") || name == "libc.so"

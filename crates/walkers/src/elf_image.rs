@@ -131,7 +131,7 @@ impl ElfImage {
         self.layouts.get_or_init(read).clone()
     }
 
-    /// Tells whether a Rust program has BufWriters that no debug information describes. `path` is the path of this file.
+    /// Returns whether a Rust program has BufWriters that no debug information describes. `path` is the path of this file.
     pub fn hides_writers(&self, path: &Path) -> bool {
         let has_writer =
             || ElfFile::open(path).is_none_or(|elf| elf.sections().map_or(true, |of| has_buf_writer(&of)));
@@ -139,12 +139,12 @@ impl ElfImage {
         *self.hides_writers.get_or_init(|| is_hidden() && has_writer())
     }
 
-    /// Tells whether a runtime whose buffers no walker reads is linked into the file. `path` is the path of this file.
+    /// Returns whether a runtime whose buffers no walker reads is linked into the file. `path` is the path of this file.
     pub fn links_runtime(&self, path: &Path, runtime: RuntimeId) -> bool {
         self.linked_runtimes.get_or_init(|| linked_runtimes(path)).contains(&runtime)
     }
 
-    /// Tells whether the file, which has a name of a runtime's program, confirms it. `path` is the path of this file.
+    /// Returns whether the file, which has a name of a runtime's program, confirms it. `path` is the path of this file.
     pub fn confirms_runtime(&self, path: &Path, runtime: RuntimeId) -> bool {
         let fits = |entry: &RuntimeEntry, sections: &ElfSections| entry.detection.is_confirmed_by(sections);
         self.marked_runtimes.get_or_init(|| runtimes_of_file(path, fits)).contains(&runtime)
@@ -176,7 +176,7 @@ pub struct StreamListHead {
     pub code: u64,
 }
 
-/// Tells whether an executable's buffers can only be read while the process is stopped: the buffers of a runtime
+/// Returns whether an executable's buffers can only be read while the process is stopped: the buffers of a runtime
 /// other than glibc, or of a library that is linked into the executable.
 pub fn needs_stops(exe: &Path) -> bool {
     let Some(image) = image(exe) else { return false };
@@ -189,17 +189,17 @@ pub fn needs_stops(exe: &Path) -> bool {
         || *image.names_runtime.get_or_init(|| names_runtime(exe))
 }
 
-/// Tells whether an executable is a Go program whose buffers can be read.
+/// Returns whether an executable is a Go program whose buffers can be read.
 pub fn is_go(exe: &Path) -> bool {
     image(exe).is_some_and(|image| !image.foreign && image.go_parts.is_some())
 }
 
-/// Tells whether an executable's streams exist when its own code begins, as those of a C library do.
+/// Returns whether an executable's streams exist when its own code begins, as those of a C library do.
 pub fn begins_with_streams(exe: &Path) -> bool {
     image(exe).is_some_and(|image| !image.foreign && !image.go)
 }
 
-/// Tells whether all known streams of an executable are those of a C library outside of it.
+/// Returns whether all known streams of an executable are those of a C library outside of it.
 pub fn is_plain(exe: &Path) -> bool {
     begins_with_streams(exe) && !needs_stops(exe)
 }
@@ -208,7 +208,7 @@ fn walkers() -> impl Iterator<Item = &'static WalkerEntry> {
     FILES.iter().filter_map(|runtime| runtime.walker_entry())
 }
 
-/// Tells whether an executable loads the library of a runtime with a walker, or writes wide characters, which the kernel programs do
+/// Returns whether an executable loads the library of a runtime with a walker, or writes wide characters, which the kernel programs do
 /// not convert. The names of the interpreter, libraries and functions are near the beginning of a file.
 fn names_runtime(exe: &Path) -> bool {
     const MAX_SEARCH: u64 = 1 << 16;
@@ -325,14 +325,14 @@ fn wanted(name: &[u8]) -> Option<&'static str> {
     KEPT.iter().find(is).copied().or_else(|| is_rust_stdout(name).then_some(RUST_STDOUT))
 }
 
-/// Tells whether the section with the compilers' names has Rust's.
+/// Returns whether the section with the compilers' names has Rust's.
 fn is_rust(sections: &ElfSections) -> bool {
     const MAX_COMMENT: u64 = 4096;
     let text = sections.bytes(".comment", MAX_COMMENT);
     text.unwrap_or(&[]).windows(6).any(|part| part == b"rustc ") || has_rust_printers(sections)
 }
 
-/// Tells whether a debugger shall load Rust's printers. Compilers before Rust 1.73 leave no other name with `-g`.
+/// Returns whether a debugger shall load Rust's printers. Compilers before Rust 1.73 leave no other name with `-g`.
 pub(crate) fn has_rust_printers(sections: &ElfSections) -> bool {
     section_contains(sections, ".debug_gdb_scripts", b"gdb_load_rust_pretty_printers")
 }

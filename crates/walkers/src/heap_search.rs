@@ -81,7 +81,7 @@ pub(crate) fn begin_for_other(bounds: SearchBounds, is_unwanted: Arc<AtomicBool>
     UNWANTED.set(Some(is_unwanted));
 }
 
-/// Tells whether nobody wants the result of the search that this thread makes.
+/// Returns whether nobody wants the result of the search that this thread makes.
 pub(crate) fn is_unwanted() -> bool {
     UNWANTED.with_borrow(|flag| flag.as_ref().is_some_and(|flag| flag.load(Relaxed)))
 }
@@ -234,7 +234,7 @@ fn ranges_of(
     searched.map(|one| (one.start, one.end))
 }
 
-/// Tells whether mappings of a kind can have objects. The variables of an executable or library share pages with its file.
+/// Returns whether mappings of a kind can have objects. The variables of an executable or library share pages with its file.
 fn is_touched(kind: &MappingKind) -> bool {
     kind.is_memory() || matches!(kind, MappingKind::File(_))
 }

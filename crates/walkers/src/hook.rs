@@ -71,7 +71,7 @@ pub enum IgnoresEnvironment {
 }
 
 impl IgnoresEnvironment {
-    /// Tells whether a program with these arguments ignores its environment.
+    /// Returns whether a program with these arguments ignores its environment.
     pub fn applies(&self, arguments: &[OsString]) -> bool {
         let mut words = arguments.iter().map(|word| word.to_string_lossy());
         match self {

@@ -35,17 +35,17 @@ impl ImageMemory {
         ImageMemory { writable: vec![writable], code: vec![code], image: (code.0, writable.1) }
     }
 
-    /// Tells whether an address is in the image's code.
+    /// Returns whether an address is in the image's code.
     pub fn is_code(&self, address: u64) -> bool {
         self.code.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
-    /// Tells whether an address is in the image.
+    /// Returns whether an address is in the image.
     pub fn is_own(&self, address: u64) -> bool {
         (self.image.0..self.image.1).contains(&address)
     }
 
-    /// Tells whether a stream can be at an address: outside the image, or in its writable memory.
+    /// Returns whether a stream can be at an address: outside the image, or in its writable memory.
     fn may_hold_stream(&self, address: u64) -> bool {
         let likely = (0x1000..1 << 56).contains(&address) && !self.is_code(address);
         likely

@@ -18,7 +18,7 @@ impl OpenDescriptors {
         OpenDescriptors { pid, ..OpenDescriptors::default() }
     }
 
-    /// Tells whether a descriptor is open for writing, or else for reading.
+    /// Returns whether a descriptor is open for writing, or else for reading.
     pub fn open_for(&self, fd: i32, writes: bool) -> bool {
         let mode = *self
             .known
@@ -29,7 +29,7 @@ impl OpenDescriptors {
         mode.is_some_and(|mode| mode != other)
     }
 
-    /// Tells whether a descriptor is a file at position 0, so that the process has not written to it yet.
+    /// Returns whether a descriptor is a file at position 0, so that the process has not written to it yet.
     pub fn is_unwritten(&self, fd: i32) -> bool {
         let is_file = status_of_descriptor(self.pid, fd).is_ok_and(|about| about.is_file());
         is_file && fdinfo(self.pid, fd).is_some_and(|info| info.position == 0)

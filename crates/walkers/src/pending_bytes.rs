@@ -79,7 +79,7 @@ impl PendingBytes {
         }
     }
 
-    /// Tells whether the end of a file can show how many bytes of the stream are not written: they are in a buffer, and a flush writes
+    /// Returns whether the end of a file can show how many bytes of the stream are not written: they are in a buffer, and a flush writes
     /// them from there to the file.
     pub fn can_show_by_file(&self) -> bool {
         self.found_by_search && self.data_address.is_some() && self.inner.is_none() && !self.by_lines
@@ -96,7 +96,7 @@ impl PendingBytes {
         self
     }
 
-    /// Tells whether the bytes come after those of another stream, because the stream hands its bytes to that one.
+    /// Returns whether the bytes come after those of another stream, because the stream hands its bytes to that one.
     pub fn follows(&self, other: &PendingBytes) -> bool {
         self.by_lines && !other.by_lines && self.fd == other.fd
     }
@@ -128,7 +128,7 @@ impl PendingBytes {
         self.partial_drain(len)
     }
 
-    /// Tells whether any number of the bytes can be written while the others remain.
+    /// Returns whether any number of the bytes can be written while the others remain.
     pub fn can_drain_partially(&self) -> bool {
         !self.partial_stores.is_empty() && self.remainder_most >= self.bytes.len() as u64
     }

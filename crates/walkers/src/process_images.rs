@@ -81,7 +81,7 @@ pub fn functions<const N: usize>(pid: u32, names: [&str; N]) -> Option<[Option<u
     Some(names.map(|name| image.symbol_at(name, start)))
 }
 
-/// Tells whether a mapped file can be code that uses a runtime: an executable or a library, and not the C++ library
+/// Returns whether a mapped file can be code that uses a runtime: an executable or a library, and not the C++ library
 /// itself, which contains every name that a program can use.
 pub(crate) fn is_program_code(region: &MappedRegion) -> bool {
     let name = region.name();
@@ -186,7 +186,7 @@ impl ProcessImages {
         self.starts().find(|region| self.is_executable(region))
     }
 
-    /// Tells whether a region maps the executable.
+    /// Returns whether a region maps the executable.
     pub fn is_executable(&self, region: &MappedRegion) -> bool {
         matches!(&region.kind, MappingKind::File(path) if *path == self.path)
     }

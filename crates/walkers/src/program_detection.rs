@@ -30,7 +30,7 @@ impl ProgramDetection {
         program_names.iter().any(|name| names.contains(&without_version(name)))
     }
 
-    /// Tells whether an executable that has a name of the runtime is one of its programs.
+    /// Returns whether an executable that has a name of the runtime is one of its programs.
     pub(crate) fn is_confirmed_by(&self, sections: &ElfSections) -> bool {
         let ProgramDetection::ProgramNames { marks, .. } = self else { return false };
         let has_mark = |section: &str| {

@@ -49,7 +49,7 @@ pub struct UnreachedBuffers {
     pub name: &'static str,
     /// The beginnings of these options, for example `--stdout` or `--stdout none`.
     pub options: &'static [&'static str],
-    /// Tells whether a program with this executable can have such buffers. True if the executable does not tell.
+    /// Returns whether a program with this executable can have such buffers. True if the executable does not tell.
     pub possible: fn(&ElfSections) -> bool,
     /// A walker reads and drains the buffers, so a short delay from outside substitutes for the modes none and line.
     pub is_drained: bool,
@@ -70,7 +70,7 @@ pub(crate) static OPENED_FILES_AND_LINE: [UnreachedBuffers; 1] = [UnreachedBuffe
 }];
 
 impl UnreachedBuffers {
-    /// Tells whether an option, with its value, does not reach these buffers.
+    /// Returns whether an option, with its value, does not reach these buffers.
     pub fn concerns(&self, option: &str) -> bool {
         self.options.iter().any(|start| option.starts_with(start))
     }
@@ -83,12 +83,12 @@ pub struct UnreadableEntry {
     pub buffers: &'static str,
     /// A process that has mapped a file of one of these names, with or without a version after it, has such buffers.
     pub files: &'static [&'static str],
-    /// Tells whether an executable or library has such buffers, by its sections.
+    /// Returns whether an executable or library has such buffers, by its sections.
     pub is_linked_into: fn(&ElfSections) -> bool,
 }
 
 impl UnreadableEntry {
-    /// Tells whether a mapped file has one of the names in `files`.
+    /// Returns whether a mapped file has one of the names in `files`.
     pub(crate) fn names(&self, file: &str) -> bool {
         let is_version =
             |rest: &str| !rest.starts_with(|next: char| next.is_alphabetic() || next == '_' || next == '-');
@@ -206,13 +206,13 @@ pub(crate) fn never_linked(_sections: &ElfSections) -> bool {
     false
 }
 
-/// Tells whether a section contains a word. One that is larger than [`MAX_SECTION_BYTES`] is not read.
+/// Returns whether a section contains a word. One that is larger than [`MAX_SECTION_BYTES`] is not read.
 pub(crate) fn section_contains(sections: &ElfSections, name: &str, word: &[u8]) -> bool {
     let bytes = sections.bytes(name, MAX_SECTION_BYTES).unwrap_or_default();
     memchr::memmem::find(bytes, word).is_some()
 }
 
-/// Tells whether the constants of an executable contain a string of C, which is between NULs. weir itself has the strings of its
+/// Returns whether the constants of an executable contain a string of C, which is between NULs. weir itself has the strings of its
 /// table without them.
 pub(crate) fn has_c_string(sections: &ElfSections, text: &str) -> bool {
     section_contains(sections, ".rodata", &[b"\0", text.as_bytes(), b"\0"].concat())

@@ -178,7 +178,7 @@ impl<T: Found> SearchCache<T> {
         self.epoch = Some(epoch.clone());
     }
 
-    /// Tells whether the process has made no write at all.
+    /// Returns whether the process has made no write at all.
     pub fn is_none_written(&self) -> bool {
         self.epoch.as_ref().is_some_and(|epoch| epoch.none_yet)
     }
@@ -221,18 +221,18 @@ impl<T: Found> SearchCache<T> {
         self.observed = observed;
     }
 
-    /// Tells whether the pending bytes of an object were seen to change.
+    /// Returns whether the pending bytes of an object were seen to change.
     pub fn has_changed(&self, address: u64) -> bool {
         self.observed.get(&address).is_some_and(|observed| observed.changed.is_some())
     }
 
-    /// Tells whether the pending bytes of an object are surely not written yet.
+    /// Returns whether the pending bytes of an object are surely not written yet.
     pub fn are_unwritten(&self, address: u64) -> bool {
         let observed = self.observed.get(&address);
         observed.is_some_and(|observed| observed.unwritten.is_some() && observed.unwritten == observed.token)
     }
 
-    /// Tells whether another of these objects was seen to change between two snapshots that had this one too, and this one has not
+    /// Returns whether another of these objects was seen to change between two snapshots that had this one too, and this one has not
     /// changed since then. A copy that a search has just found is not stale: the program may have moved the object to it.
     pub fn is_stale_copy(&self, address: u64, all: &[u64]) -> bool {
         let Some(own) = self.observed.get(&address) else { return false };

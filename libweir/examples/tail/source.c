@@ -66,14 +66,18 @@ static int put_from(struct source *source, const struct request *request, weir_s
     return (int)here;
 }
 
-/* Finds the start of the requested end. -ENODATA: the file must be read from its start. */
+/* Returns the offset of the first requested byte, -ENODATA if the file must be read from its start, or another -errno. */
 static int64_t find_start(const struct source *source, const struct request *request)
 {
     int fd = weir_fd(source->in);
-    int64_t first = lseek(fd, 0, SEEK_CUR), end = size_of(source);
-    if (first < 0 || end < 0)
+    int64_t first = lseek(fd, 0, SEEK_CUR);
+    if (first < 0)
         return -errno;
-    if (end <= first) /* empty, or a file in /proc without a size */
+    int64_t end = size_of(source);
+    if (end < 0)
+        return end;
+    char last;
+    if (end <= first || pread(fd, &last, 1, end - 1) != 1) /* empty, or in /proc or /sys, where st_size is not the length */
         return -ENODATA;
     if (!request->bytes)
         return start_of_last_lines(fd, first, end, request->count);

@@ -109,8 +109,10 @@ bool checked_error_allowed(struct checked_stream *t, int64_t result, enum op op)
     bool reads = op >= OP_GETC && op <= OP_UNGETC;
     if (result >= 0 || checked_may_fail(t) || result == t->sync_failed)
         return true;
-    if (result == -EBADF && op < OP_FLUSH && !t->can_write)
-        return t->write_was_refused = true;
+    if (result == -EBADF && op < OP_FLUSH && !t->can_write) {
+        t->write_was_refused = true;
+        return true;
+    }
     if (result == -EBADF && ((reads && !t->can_read) || t->write_was_refused))
         return true; /* the error of a refused write sticks */
     if (result == -EBADF && (op == OP_SYNC || op == OP_SYNC_WHOLE) && !t->can_write)

@@ -43,24 +43,24 @@ static int open_terminal(void)
 static int open_pair(void)
 {
     int ends[2];
-    int failed = kind == A_PIPE ? pipe2(ends, O_CLOEXEC) : socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
+    int failed = kind == TARGET_PIPE ? pipe2(ends, O_CLOEXEC) : socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
     check(failed == 0, "a pair of descriptors");
     read_end = ends[0];
     return ends[1];
 }
 
-static bool is_read_elsewhere(void) { return kind == A_PIPE || kind == A_SOCKET || kind == A_TERMINAL; }
+static bool is_read_elsewhere(void) { return kind == TARGET_PIPE || kind == TARGET_SOCKET || kind == TARGET_TERMINAL; }
 
 int target_open(enum target_kind wanted)
 {
     int fd;
     kind = wanted;
-    if (kind == A_FILE)
+    if (kind == TARGET_MEMORY_FILE)
         return nameless_file();
     if (is_read_elsewhere())
-        return kind == A_TERMINAL ? open_terminal() : open_pair();
+        return kind == TARGET_TERMINAL ? open_terminal() : open_pair();
     fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    check(fd >= 0 && (kind != REPLACED || write(fd, "old\n", 4) == 4), "%s", path);
+    check(fd >= 0 && (kind != TARGET_REPLACED || write(fd, "old\n", 4) == 4), "%s", path);
     return fd;
 }
 
@@ -92,7 +92,7 @@ static int copy_of_unread(void)
     char part[4096];
     ssize_t got;
     int file = nameless_file();
-    if (kind == A_TERMINAL)
+    if (kind == TARGET_TERMINAL)
         fcntl(read_end, F_SETFL, O_NONBLOCK);
     while ((got = read(read_end, part, sizeof part)) > 0)
         check(write(file, part, (size_t)got) == got, "write");
@@ -102,9 +102,9 @@ static int copy_of_unread(void)
 
 int target_file(int fd)
 {
-    if (kind == A_FILE || kind == ON_A_DISK)
+    if (kind == TARGET_MEMORY_FILE || kind == TARGET_DISK_FILE)
         return fd;
-    if (kind == A_TERMINAL) { /* bytes get lost when its last descriptor is closed */
+    if (kind == TARGET_TERMINAL) { /* bytes get lost when its last descriptor is closed */
         int file = copy_of_unread();
         close(fd);
         return file;

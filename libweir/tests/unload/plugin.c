@@ -6,7 +6,7 @@
 #include <weir.h>
 #include <weir/stdio.h>
 
-/* Writes by the timer thread, which remains. */
+/* Starts libweir's timer thread, which outlives the stream. */
 int close_delayed(const char *path)
 {
     weir_stream *s;
@@ -19,7 +19,7 @@ int close_delayed(const char *path)
     return weir_close(s);
 }
 
-/* Leaves the stream to the timer thread, or else to the end of the process. */
+/* Leaves the stream open: the timer thread writes its bytes, or the end of the process does. */
 int keep_delayed(const char *path)
 {
     weir_stream *s;
@@ -36,7 +36,7 @@ int keep(const char *path)
     return error ? error : weir_put_str(s, "a line\n") < 0;
 }
 
-/* Has scanned in the calling thread, which ends later. */
+/* Calls fscanf in a thread that exits after the object is unloaded. */
 int scan(const char *path)
 {
     int number = 0;

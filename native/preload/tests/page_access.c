@@ -46,6 +46,8 @@ int main(void) {
     both(pages + 3 * PAGE, 1, 0, 0, "a guard page");
     both(pages + 4 * PAGE - 1, 2, 0, 0, "from a guard page");
     FILE *empty = tmpfile();
+    errno = 0; /* tmpfile(3) leaves one where O_TMPFILE is not supported */
+    check(empty != NULL, "a temporary file");
     if (empty && mmap(file, PAGE, ALL, MAP_SHARED | MAP_FIXED, fileno(empty), 0) == file)
         both(file, 1, 0, 0, "behind the end of a file");
     for (int i = 8; i < PAGES; i++) both(pages + i * PAGE + 9, 7, 1, 1, "more pages than entries");

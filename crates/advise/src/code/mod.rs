@@ -61,8 +61,8 @@ fn templates(method: WriteMethod) -> impl Iterator<Item = &'static Template> {
     all.iter().filter(move |(key, _)| why_absent(key, method).is_none())
 }
 
-/// Returns the programs of a way by language, without those of [`why_absent`]. The first comment of each names the limit of the question
-/// that the way breaks.
+/// Returns the programs of a way, by key, without those for which [`why_absent`] gives a reason. If the way breaks a limit of the
+/// question, the first comment of each program names it.
 pub fn programs(
     way: &Way,
     question: &AdviceQuestion,
@@ -76,7 +76,8 @@ pub fn programs(
     templates(way.method).map(program).collect()
 }
 
-/// Returns the way with the method of a program, for its name: only the program for libweir uses libweir.
+/// Returns the way with the method that the program uses, so that its first comment names that method: only the program for
+/// libweir uses libweir.
 fn in_language(key: &str, way: &Way) -> Way {
     let method = match (key, way.mode) {
         _ if way.is_for_experts() => way.method,
@@ -143,8 +144,10 @@ mod tests {
     #[test]
     fn every_program_is_complete() {
         let shared = AdviceQuestion { sharers: 3, ..question() };
-        for way in ways(&question()).into_iter().chain(ways(&shared)) {
-            let programs = programs(&way, &question(), None);
+        let of =
+            |question: AdviceQuestion| ways(&question).into_iter().map(move |way| (way, question.clone()));
+        for (way, question) in of(question()).chain(of(shared)) {
+            let programs = programs(&way, &question, None);
             let absent = STREAMS.iter().filter(|(key, _)| why_absent(key, way.method).is_some()).count();
             assert_eq!(programs.len() + absent, STREAMS.len(), "{}", way.name());
             for (key, text) in programs {

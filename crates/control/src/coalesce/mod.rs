@@ -182,7 +182,7 @@ impl Arena {
     }
 }
 
-/// Tells whether a process still has its memory and descriptors.
+/// Returns whether a process still has its memory and descriptors.
 fn is_alive(pid: u32) -> bool {
     proc::status(pid).is_some_and(|status| !status.state.starts_with(['Z', 'X']))
 }
@@ -224,7 +224,7 @@ fn write_pending(
     }
 }
 
-/// Tells whether a process maps the arena. Every process of the command can write any number into the table of owners; the
+/// Returns whether a process maps the arena. Every process of the command can write any number into the table of owners; the
 /// bytes of one that does not take part must never go to another's descriptors.
 fn maps_arena(pid: u32, (device, inode): (u64, u64)) -> bool {
     let wanted = format!("{:02x}:{:02x} {inode}", rustix::fs::major(device), rustix::fs::minor(device));

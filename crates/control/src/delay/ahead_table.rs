@@ -44,7 +44,7 @@ impl JoinedAhead {
         Some(JoinedAhead { areas: inner.areas, first_len: joined.first_len(), then_address })
     }
 
-    /// Tells whether the program can write the bytes from this address.
+    /// Returns whether the program can write the bytes from this address.
     pub fn contains(&self, address: u64) -> bool {
         self.areas.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
@@ -66,7 +66,7 @@ impl WrittenAhead {
         }
     }
 
-    /// Tells whether the program can write the bytes by a write that begins at this address.
+    /// Returns whether the program can write the bytes by a write that begins at this address.
     pub fn can_be_written_from(&self, address: u64) -> bool {
         match self.joined {
             Some(joined) => joined.contains(address),
@@ -116,7 +116,7 @@ impl AheadTable {
         self.ahead.contains_key(&owner)
     }
 
-    /// Tells whether the threads of an owner stop at system calls.
+    /// Returns whether the threads of an owner stop at system calls.
     pub fn stops_at_syscalls(&self, owner: u32) -> bool {
         self.ahead.contains_key(&owner) || self.watched.contains(&owner)
     }
@@ -178,14 +178,14 @@ impl AheadTable {
         own.filter(|own| pending.starts_with(own)).map_or(0, <[u8]>::len)
     }
 
-    /// Tells whether bytes of two joined streams are written ahead that were not read now: the outer one was not found, or an
+    /// Returns whether bytes of two joined streams are written ahead that were not read now: the outer one was not found, or an
     /// object with fewer bytes, while the program moves the stream from one object to another.
     pub fn has_unread_outer(&self, owner: u32, stream: u64, pending: &[u8], is_joined: bool) -> bool {
         let mut same = self.streams(owner).filter(|one| one.stream == stream && one.joined.is_some());
         same.any(|one| !is_joined || one.bytes.len() > pending.len() && one.bytes.starts_with(pending))
     }
 
-    /// Tells whether bytes of a stream of CPython are written ahead that are not its first pending bytes now, because its text
+    /// Returns whether bytes of a stream of CPython are written ahead that are not its first pending bytes now, because its text
     /// layer hands them over.
     pub fn is_handed_over(&self, owner: u32, stream: u64, pending: &[u8]) -> bool {
         let mut same = self.streams(owner).filter(|one| one.stream == stream && one.is_of_cpython);

@@ -40,7 +40,7 @@ struct SeenBytes {
     retry_at: Instant,
 }
 
-/// Tells whether only the file can show that bytes of this stream are not written.
+/// Returns whether only the file can show that bytes of this stream are not written.
 fn needs_comparison(one: &PendingBytes) -> bool {
     let leaves_copies = [RuntimeId::RUST, RuntimeId::GO].contains(&one.walker);
     leaves_copies && one.can_show_by_file() && (!one.copies.is_empty() || one.early_len() == 0)

@@ -234,7 +234,7 @@ fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut Hash
     tracees.release(pid);
 }
 
-/// Tells whether the next write of a stream goes to the file's present position. A runtime that moves the position without a
+/// Returns whether the next write of a stream goes to the file's present position. A runtime that moves the position without a
 /// flush may be about to move it back.
 fn is_at_position(tracees: &Tracees, pid: u32, tid: u32, one: &PendingBytes) -> bool {
     let Some(position) = one.position else { return true };
@@ -282,7 +282,7 @@ fn first_len(one: &PendingBytes) -> usize {
     one.joined.as_ref().map_or(0, JoinedStreams::first_len)
 }
 
-/// Tells whether the snapshot's bytes are complete in the stream and not yet written: see the module.
+/// Returns whether the snapshot's bytes are complete in the stream and not yet written: see the module.
 fn has_moved_on(
     tracees: &Tracees,
     pid: u32,

@@ -1,5 +1,6 @@
-//! Single-steps a program that moves a file buffer of C++ from object to object. Its bytes are written ahead at each instruction
-//! of a move, and looked for at each instruction of a flush by an object that is not known. The output must stay the same.
+//! Single-steps a program that moves a file buffer of C++ from object to object. During the moves the test writes the pending
+//! bytes ahead after each instruction. During the flush that follows, by an object that weir does not know, it reads the buffers
+//! after each instruction. The output must stay the same.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -89,10 +90,10 @@ fn line(number: usize) -> String {
     format!("{number} is the number of this line\n")
 }
 
-/// `make test` writes ahead at every 10th of the instructions of a move at which `make test-all` does.
+/// `make test` writes ahead at every 10th instruction of a move; `make test-all` at every one.
 const QUICK_INTERVAL: u64 = 10;
 
-/// Runs a program with so many lines before its first move.
+/// Runs a program that writes `before` lines before its first move.
 fn check(built: &OsString, before: usize, search: Search) {
     let folder = tempfile::tempdir().expect("a directory");
     let [moving, after] = LINES;
@@ -128,8 +129,8 @@ fn check(built: &OsString, before: usize, search: Search) {
     assert!(is_right, "{before} {search:?}: {} bytes instead of {}", output.len(), expected.len());
 }
 
-/// The lines before the first move: the stream has bytes in the file buffer only, but for the first; as many as both buffers hold; and
-/// both buffers are full soon after the moves.
+/// Lines before the first move: 20 leave all but the first line in the file buffer, 170 fill both buffers, and with 250 both fill
+/// soon after the moves.
 const BEFORE: [usize; 3] = [20, 170, 250];
 
 fn check_moves(compiler: &str, flags: &[&str]) {
@@ -160,12 +161,13 @@ fn libstdcxx_moves_static() {
     check_moves("g++", &["-static", "-s"]);
 }
 
-/// The number of instructions after a system call at which the program is as if killed.
+/// Instructions after each system call for which a kill is simulated.
 const AFTER_CALL: u32 = 200;
 /// Each check is a replay.
 const CHECK_INTERVAL: u32 = 10;
 
-/// At a kill soon after a write of the FILE, some of whose bytes were written ahead with those of the file buffer, all are there once.
+/// Checks that a kill soon after a write of the FILE loses and doubles no byte, although some of its bytes were written ahead
+/// with those of the file buffer.
 fn check_kill_after_write(flags: &[&str]) {
     let folder = tempfile::tempdir().expect("a directory");
     let Some(built) = build(folder.path(), "clang++", flags) else { return };

@@ -43,7 +43,7 @@ pub(crate) fn thread_activity(tracees: &Tracees, pid: u32) -> ThreadActivity {
     }
 }
 
-/// Tells whether a call blocked when the stop came: its result is EINTR or one of the kernel's restart codes.
+/// Returns whether a call blocked when the stop came: its result is EINTR or one of the kernel's restart codes.
 fn is_interrupted(call: &SyscallRegisters) -> bool {
     syscalls::RESTART_CODES.contains(&call.result) || call.result == -i64::from(libc::EINTR)
 }
@@ -99,7 +99,7 @@ pub(crate) fn reclaim_written_ahead(tracees: &mut Tracees, pid: u32) {
     tracees.release(pid);
 }
 
-/// Tells whether a thread of a stopped process may be moving the bytes of a stream to its inner one: it holds the lock of that
+/// Returns whether a thread of a stopped process may be moving the bytes of a stream to its inner one: it holds the lock of that
 /// one, or has just given it back and wakes another thread.
 pub(crate) fn is_handing_over(tracees: &Tracees, pid: u32, one: &PendingBytes) -> bool {
     let Some(inner) = one.joined.as_ref().and_then(|joined| joined.then().inner) else { return false };
@@ -108,7 +108,7 @@ pub(crate) fn is_handing_over(tracees: &Tracees, pid: u32, one: &PendingBytes) -
         || tracees.thread_calls(pid).iter().any(|(_, call)| call.as_ref().is_some_and(wakes))
 }
 
-/// Tells whether a thread is inside a stream of a runtime with a global lock. Between its write and the note of it in the stream it
+/// Returns whether a thread is inside a stream of a runtime with a global lock. Between its write and the note of it in the stream it
 /// may wait for this lock, while another thread runs: that other threads have moved on shows nothing of this one.
 pub(crate) fn is_in_use(one: &PendingBytes) -> bool {
     let has_global_lock =
@@ -145,7 +145,7 @@ pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, tid: u32, pending: 
     });
 }
 
-/// Tells whether two joined streams still hold their written-ahead bytes. `known` is the stream that was read; None if it has
+/// Returns whether two joined streams still hold their written-ahead bytes. `known` is the stream that was read; None if it has
 /// no pending bytes. The search can miss the outer one, as after a move: the inner one is then read alone. While its lock is held,
 /// a thread may be between the write of its bytes and the note of it, so that it seems to hold other bytes than those ahead.
 fn is_joined_in_place(one: &WrittenAhead, known: Option<&PendingBytes>, memory: &ProcessMemory) -> bool {

@@ -247,7 +247,7 @@ fn note_unconverted(result: &mut DrainResult, pid: u32, streams: &[PendingStream
     }
 }
 
-/// Tells whether the stream to which this one hands its bytes still has bytes of its own.
+/// Returns whether the stream to which this one hands its bytes still has bytes of its own.
 fn is_after_others(one: &PendingBytes, emptied: &HashSet<u64>) -> bool {
     one.inner.is_some_and(|inner| inner.pending_bytes > 0 && !emptied.contains(&inner.address))
 }

@@ -33,7 +33,7 @@ impl BlockedCall {
         targets.contains(&target).then_some(fd)
     }
 
-    /// Tells whether the call may come from the middle of a stream operation: it allocates memory, asks for a file's
+    /// Returns whether the call may come from the middle of a stream operation: it allocates memory, asks for a file's
     /// offset or type, or returns from a signal handler to any code.
     pub fn may_be_in_stream(&self) -> bool {
         const IN_STREAM: [libc::c_long; 15] = [
@@ -56,12 +56,12 @@ impl BlockedCall {
         IN_STREAM.contains(&self.number)
     }
 
-    /// Tells whether the call replaces the program.
+    /// Returns whether the call replaces the program.
     pub fn executes(&self) -> bool {
         [libc::SYS_execve, libc::SYS_execveat].contains(&self.number)
     }
 
-    /// Tells whether the program would notice a stop: an interrupted write returns a part, and connect(2) cannot be
+    /// Returns whether the program would notice a stop: an interrupted write returns a part, and connect(2) cannot be
     /// made again.
     pub fn shows_interruption(&self) -> bool {
         let bytes = syscalls::op(self.number).filter(|op| op.writes()).map(|op| match op {

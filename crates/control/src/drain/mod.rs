@@ -120,7 +120,7 @@ impl PendingStream {
 }
 
 impl DrainResult {
-    /// Tells whether no noted stream has bytes that another attempt could write.
+    /// Returns whether no noted stream has bytes that another attempt could write.
     fn is_finished(&self) -> bool {
         self.streams.iter().all(|stream| stream.left_bytes == 0 || stream.refused)
     }

@@ -23,7 +23,7 @@ use super::blocked_call::BlockedCall;
 /// The signal of a syscall stop with PTRACE_O_TRACESYSGOOD.
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
 
-/// The longest time for which stopped threads wait for the others: short for the program's own users.
+/// The longest time for which stopped threads wait for the others. The program's users do not notice a pause of 50 ms.
 const STOP_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The reason why the threads are not stopped.
@@ -31,9 +31,10 @@ const STOP_TIMEOUT: Duration = Duration::from_millis(50);
 pub(super) enum StopError {
     /// A later attempt may succeed. Holds the obstacle.
     NotNow(String),
-    /// As `NotNow`, but the process runs only if somebody else lets it: it is frozen, stopped, or sleeps in state D.
+    /// As `NotNow`, but a later attempt fails too until something else resumes the process: it is frozen, stopped by job
+    /// control, or in state D.
     Stuck(String),
-    /// The process has ended.
+    /// The process or one of its threads has ended or is being killed.
     Ended,
     /// A ptrace(2) request failed, for example without the right to trace.
     Ptrace(io::Error),
@@ -77,8 +78,9 @@ impl<'t> StoppedThreads<'t> {
             }
             let is_stopped = |state: &StopState| matches!(state, StopState::Stopped { .. });
             let all_stopped = !found_new && stopped.threads.values().all(is_stopped);
-            if all_stopped && stopped.resume_unsafe_threads()? {
-                // A thread that was killed after the stop of another one may have written what its streams have not noted.
+            // A known thread may have created one just before it stopped.
+            if all_stopped && stopped.resume_unsafe_threads()? && !stopped.interrupt_new_threads()? {
+                // A thread killed meanwhile may have written bytes that its stream still counts as pending.
                 if !stopped.threads.keys().copied().all(proc::is_stopped) {
                     return Err(StopError::Ended);
                 }
@@ -128,8 +130,11 @@ impl<'t> StoppedThreads<'t> {
             if self.threads.contains_key(&tid) || proc::is_dead(tid) {
                 continue;
             }
-            // Nothing comes between the two: a tracee that executes a set-user-ID program before it stops loses its privilege.
-            match seize(tid).and_then(|()| ptrace::interrupt(tid)).and_then(|()| self.check_own(tid)) {
+            // No work between seize and interrupt: a traced set-user-ID execve(2) would run without its privilege.
+            match ptrace::seize_for_syscalls(tid)
+                .and_then(|()| ptrace::interrupt(tid))
+                .and_then(|()| self.check_own(tid))
+            {
                 Ok(()) => self.threads.insert(tid, StopState::Requested),
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) || proc::is_dead(tid) => continue,
                 Err(error) => return Err(StopError::Ptrace(error)),
@@ -139,8 +144,8 @@ impl<'t> StoppedThreads<'t> {
         Ok(found)
     }
 
-    /// Fails if a tracee is a thread of another process, which has got the number of one that has ended: the end of the calling
-    /// thread detaches from it.
+    /// Fails with ESRCH if the tracee belongs to another process: its thread ID was reused. It stays traced until the calling
+    /// thread ends.
     fn check_own(&self, tid: u32) -> io::Result<()> {
         match proc::process_of(tid) == Some(self.pid) {
             true => Ok(()),
@@ -168,7 +173,7 @@ impl<'t> StoppedThreads<'t> {
                 .map(|call| BlockedCall { number: call.number, args: call.args }),
         };
         if event == EVENT_STOP && signal == libc::SIGTRAP && *state == StopState::Requested {
-            // At once: weir may be killed before it resumes the thread.
+            // Repeats the interrupted call now: if weir is killed before it resumes the thread, the program would see EINTR.
             RepeatedCall::default().repeat(tid);
         }
         let has_signal = event == 0 && !at_syscall;
@@ -219,7 +224,7 @@ impl<'t> StoppedThreads<'t> {
         }
         let sentences: Vec<String> = running.into_iter().map(|tid| self.describe(tid)).take(3).collect();
         StopError::NotNow(match sentences.is_empty() {
-            true => "its threads did not rest at the same time".into(),
+            true => "its threads did not all stop within 50 ms".into(),
             false => sentences.join("; "),
         })
     }
@@ -230,10 +235,20 @@ impl<'t> StoppedThreads<'t> {
                 let call = BlockedCall { number, args };
                 match call.writes_to(self.pid, self.targets) {
                     Some(fd) => format!("thread {tid} is writing to descriptor {fd} itself"),
-                    None => format!("thread {tid} is in {}, perhaps in the middle of a stream", call.name()),
+                    None => {
+                        format!(
+                            "thread {tid} is in {}, perhaps in the middle of a stream operation",
+                            call.name()
+                        )
+                    }
                 }
             }
-            _ => format!("thread {tid} computes and makes no system call, perhaps in the middle of a stream"),
+            proc::ThreadState::Running => {
+                format!("thread {tid} computes, perhaps in the middle of a stream operation")
+            }
+            proc::ThreadState::Unknown => {
+                format!("thread {tid} did not stop, and its state cannot be read")
+            }
         }
     }
 }
@@ -248,8 +263,8 @@ impl Drop for StoppedThreads<'_> {
     }
 }
 
-/// Waits for the threads whose own calls for weir are late, which the calling thread traces. They run with other registers:
-/// only their tracer can give them back.
+/// Waits until each call that weir has injected into a thread of the calling thread's tracees has returned. Only the tracer
+/// can restore the thread's registers.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn await_late_calls() {
     while late_calls::exist() {
@@ -283,7 +298,7 @@ pub(super) fn is_stopped(pid: u32) -> bool {
     has_state(pid, 'T')
 }
 
-/// Says that job control has stopped a process outside of a safe call.
+/// Returns the obstacle of a process that job control has stopped outside of a safe call.
 pub(super) fn stopped_text(pid: u32) -> String {
     format!("it was stopped (SIGSTOP, Ctrl-Z) in the middle of its work; resume it: kill -CONT {pid}")
 }
@@ -296,13 +311,4 @@ fn is_uninterruptible(tid: u32) -> bool {
 /// Returns whether a thread has a state of proc_pid_status(5).
 fn has_state(tid: u32, state: char) -> bool {
     proc::status(tid).is_some_and(|status| status.state.starts_with(state))
-}
-
-/// Attaches to a thread without lifecycle events.
-fn seize(tid: u32) -> io::Result<()> {
-    const PTRACE_SEIZE: libc::c_uint = 0x4206;
-    let options = libc::PTRACE_O_TRACESYSGOOD as usize;
-    // SAFETY: the request takes two numbers.
-    let result = unsafe { libc::ptrace(PTRACE_SEIZE as _, tid as libc::pid_t, 0usize, options) };
-    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

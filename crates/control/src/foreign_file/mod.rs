@@ -107,7 +107,7 @@ impl ForeignFile {
         Ok(ForeignFile { sink, writer: writer(thread, fd, stopped)?, file })
     }
 
-    /// Tells whether bytes may be written ahead of the program. In a file that is open for reading and writing the
+    /// Returns whether bytes may be written ahead of the program. In a file that is open for reading and writing the
     /// program could notice it: the offset depends on what the program has flushed. With `only_writes` the stream never
     /// reads. Then the end of such a file allows it too, because a read finds nothing there before and after. Go opens files
     /// so (os.Create).
@@ -133,18 +133,18 @@ impl ForeignFile {
         }
     }
 
-    /// Tells whether the position of a regular file is its end.
+    /// Returns whether the position of a regular file is its end.
     fn is_at_end(&self) -> bool {
         let size = rustix::fs::fstat(&self.file).ok().map(|about| about.st_size as u64);
         size.is_some() && size == rustix::fs::tell(&self.file).ok()
     }
 
-    /// Tells whether one write will probably take this many bytes, for a stream that cannot keep a part.
+    /// Returns whether one write will probably take this many bytes, for a stream that cannot keep a part.
     pub fn takes_whole(&self, bytes: usize) -> bool {
         self.sink.takes_whole(self.file.as_fd(), bytes)
     }
 
-    /// Tells whether a file that has just taken no more bytes can take some later without an error.
+    /// Returns whether a file that has just taken no more bytes can take some later without an error.
     pub fn may_take_more(&self) -> bool {
         self.sink.may_take_more(self.file.as_fd())
     }

@@ -109,12 +109,12 @@ impl Sink {
         self.kind
     }
 
-    /// Tells whether a write never waits for a reader.
+    /// Returns whether a write never waits for a reader.
     fn never_waits(&self) -> bool {
         matches!(self.kind, FileType::RegularFile | FileType::BlockDevice)
     }
 
-    /// Tells whether one write will probably take this many bytes, for a stream that cannot keep a part.
+    /// Returns whether one write will probably take this many bytes, for a stream that cannot keep a part.
     pub fn takes_whole(&self, file: BorrowedFd, bytes: usize) -> bool {
         if self.kind != FileType::Fifo {
             return true;
@@ -124,7 +124,7 @@ impl Sink {
         bytes <= PIPE_BUF || empty() && size() >= bytes
     }
 
-    /// Tells whether a write may wait for a reader, and a reader is there.
+    /// Returns whether a write may wait for a reader, and a reader is there.
     pub fn may_take_more(&self, file: BorrowedFd) -> bool {
         !self.never_waits() && self.next_length(file, 1).is_ok()
     }

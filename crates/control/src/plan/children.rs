@@ -183,12 +183,12 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// Tells whether the plan is for a program whose output no mode of a stream changes.
+/// Returns whether the plan is for a program whose output no mode of a stream changes.
 fn writes_directly(plan: &Plan) -> bool {
     matches!(plan.runtime.facts.fixes.line_buffered, RuntimeFix::NoEffect(_) | RuntimeFix::IfForced(_))
 }
 
-/// Tells whether a program that the command starts cannot read the command's input, whatever its own plan says: its parent replaces
+/// Returns whether a program that the command starts cannot read the command's input, whatever its own plan says: its parent replaces
 /// its standard input before it starts. A shell can read a file in a loop of its own.
 fn has_private_input_anyway(child: &Plan, row: &PlanRow) -> bool {
     child.runtime.facts.language != SourceLanguage::Shell && row.unreached.is_none()

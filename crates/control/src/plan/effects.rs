@@ -40,7 +40,7 @@ impl Plan {
         reasons.into_iter().map(|(reason, options)| format!("{}: {reason}", options.join(", "))).collect()
     }
 
-    /// Tells whether a rescue itself says what it does not reach, once it knows the files: most programs of Node write to standard
+    /// Returns whether a rescue itself says what it does not reach, once it knows the files: most programs of Node write to standard
     /// output only, at once.
     fn is_told_at_kill(&self, row: &PlanRow) -> bool {
         self.runtime.facts.language == SourceLanguage::Node

@@ -35,7 +35,7 @@ impl Plan {
         hooks
     }
 
-    /// Tells whether hooks would only bound a delay that walkers bound too. PyPy loads CPython's hook, and has no
+    /// Returns whether hooks would only bound a delay that walkers bound too. PyPy loads CPython's hook, and has no
     /// walker.
     fn delay_without_hook(&self) -> bool {
         let by_delay = self.hooks.as_deref().is_some_and(|mode| mode.starts_with("delay:"));

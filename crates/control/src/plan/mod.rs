@@ -225,12 +225,12 @@ impl PlanBuilder<'_> {
         joined_names(self.unreached.iter().filter(|one| one.is_drained && one.concerns(option)))
     }
 
-    /// Tells whether the program has buffers of its own that the supervisor drains.
+    /// Returns whether the program has buffers of its own that the supervisor drains.
     fn has_drained_buffers(&self) -> bool {
         self.unreached.iter().any(|one| one.is_drained)
     }
 
-    /// Tells whether the supervisor drains buffers so soon that this option seems to hold for them.
+    /// Returns whether the supervisor drains buffers so soon that this option seems to hold for them.
     fn is_drained_soon(&self, option: &str) -> bool {
         let delay = self.plan.supervision.as_ref().and_then(|supervision| supervision.delay);
         let is_short = ["none", "line"].iter().any(|mode| option.ends_with(mode));

@@ -209,7 +209,7 @@ impl PlanBuilder<'_> {
     }
 }
 
-/// Tells whether this machine has so much memory for a buffer. No page of it is touched.
+/// Returns whether this machine has so much memory for a buffer. No page of it is touched.
 fn is_allocatable(size: Size) -> bool {
     usize::try_from(size.0).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())
 }

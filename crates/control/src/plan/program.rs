@@ -79,13 +79,13 @@ impl ResolvedProgram {
         }
     }
 
-    /// Tells whether LD_PRELOAD works for the program.
+    /// Returns whether LD_PRELOAD works for the program.
     pub fn takes_library(&self) -> bool {
         let dynamic = |executable: &ExecutableFacts| executable.native && !executable.is_static;
         !self.privileged && self.executable.as_ref().is_none_or(dynamic)
     }
 
-    /// Tells whether the executable is for another architecture or word size.
+    /// Returns whether the executable is for another architecture or word size.
     pub fn is_foreign(&self) -> bool {
         self.executable.as_ref().is_some_and(|executable| !executable.native)
     }
@@ -108,7 +108,7 @@ fn interpreter(path: &Path) -> Option<OsString> {
     Some(OsStr::from_bytes(word).to_os_string())
 }
 
-/// Tells whether execve(2) gives the program other rights than weir has.
+/// Returns whether execve(2) gives the program other rights than weir has.
 fn privileged(path: &Path) -> bool {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let Ok(metadata) = fs::metadata(path) else { return false };

@@ -83,7 +83,7 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
-    /// Tells whether there are no options, so that the recommended delay applies. `--force` alone changes nothing.
+    /// Returns whether there are no options, so that the recommended delay applies. `--force` alone changes nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self { force: self.force, ..Self::default() }
     }

@@ -174,7 +174,7 @@ impl CheckedDirectory {
         fstat(&self.descriptor).map_err(|errno| format!("{}: {errno}", self.path.display()))
     }
 
-    /// Tells whether a file exists with these bytes, belongs to the user or root, and is not writable for others.
+    /// Returns whether a file exists with these bytes, belongs to the user or root, and is not writable for others.
     fn holds(&self, name: &str, bytes: &[u8]) -> bool {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = openat(&self.descriptor, name, flags, Mode::empty()) else { return false };

@@ -167,7 +167,7 @@ impl Objects {
     }
 }
 
-/// Tells whether a word can be an object's address: CPython aligns objects to 16 bytes.
+/// Returns whether a word can be an object's address: CPython aligns objects to 16 bytes.
 fn is_object_address(word: &u64) -> bool {
     *word > 0x1000 && word.is_multiple_of(16)
 }

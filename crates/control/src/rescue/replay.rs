@@ -206,14 +206,14 @@ struct ReplayBudget<'s> {
 }
 
 impl ReplayBudget<'_> {
-    /// Tells whether the process of the replay has time left.
+    /// Returns whether the process of the replay has time left.
     fn goes_on(&self, pid: u32) -> bool {
         let is_left = thread_cpu_ns() + process_cpu_ns(pid) < self.cpu_ns;
         self.is_undecided.set(!is_left);
         is_left
     }
 
-    /// Tells whether the process may execute one more instruction after so many.
+    /// Returns whether the process may execute one more instruction after so many.
     fn allows_step(&self, steps: u32, pid: u32) -> bool {
         steps < MAX_STEPS && (!steps.is_multiple_of(CHECK_STEPS) || self.goes_on(pid))
     }
@@ -300,7 +300,7 @@ fn run(
     }
 }
 
-/// Tells whether a flush makes this call. `second_arg` distinguishes the operations of futex(2).
+/// Returns whether a flush makes this call. `second_arg` distinguishes the operations of futex(2).
 fn is_simulated(number: i64, second_arg: u64) -> bool {
     match number {
         // The replay process has no other thread to wake.

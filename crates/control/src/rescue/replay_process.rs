@@ -305,7 +305,7 @@ fn wait_for_stop(pid: u32, goes_on: impl Fn(u32) -> bool) -> Option<i32> {
     }
 }
 
-/// Tells whether a page is one of the vDSO's data pages, which only the process itself can read.
+/// Returns whether a page is one of the vDSO's data pages, which only the process itself can read.
 fn is_clock_page(pid: u32, page: u64) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let number = |text: &str| u64::from_str_radix(text, 16).unwrap_or(0);

@@ -24,7 +24,7 @@ pub(crate) fn owner_of(tid: u32) -> Option<Owner> {
 /// The service of a rescue, as a participle for a sentence.
 pub(crate) const RESCUED: &str = "rescued";
 
-/// Tells whether a process ended by SIGPIPE and its pipe still has no reader: then no reader misses the bytes.
+/// Returns whether a process ended by SIGPIPE and its pipe still has no reader: then no reader misses the bytes.
 pub(crate) fn has_no_reader(exit: Exit, error: &io::Error) -> bool {
     exit == Exit::Signal(libc::SIGPIPE) && error.raw_os_error() == Some(libc::EPIPE)
 }

@@ -166,13 +166,13 @@ impl StreamReplays {
         true
     }
 
-    /// Tells whether it is unknown which bytes of a stream are written, or of the stream that hands it bytes.
+    /// Returns whether it is unknown which bytes of a stream are written, or of the stream that hands it bytes.
     pub fn is_unknown(&self, stream: &PendingBytes) -> bool {
         let outer = self.inner.iter().filter(|(inner, _)| *inner == stream.stream).map(|(_, note)| *note);
         stream.note.map(|note| note.address).into_iter().chain(outer).any(|note| self.unknown.contains(&note))
     }
 
-    /// Tells whether a replayed thread was about to write the first byte of a stream, so that none is written.
+    /// Returns whether a replayed thread was about to write the first byte of a stream, so that none is written.
     pub fn is_unwritten(&self, stream: &PendingBytes) -> bool {
         let first = |note: u64| self.replayed.iter().any(|one| one.end == ReplayEnd::FirstByte(note));
         stream.note.is_some_and(|note| first(note.address))

@@ -71,7 +71,7 @@ impl Supervisor {
 }
 
 impl Tracees {
-    /// Tells whether a thread of a process is stopped in a deferred fork.
+    /// Returns whether a thread of a process is stopped in a deferred fork.
     pub(crate) fn is_in_fork(&self, pid: u32) -> bool {
         self.deferred_forks.iter().any(|one| one.fork.parent == pid)
     }

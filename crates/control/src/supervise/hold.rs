@@ -67,7 +67,7 @@ impl Tracees {
         walkers.is_some_and(|walkers| walkers.iter().any(|walker| walker.runtime() == RuntimeId::GO))
     }
 
-    /// Tells whether a thread has reached its exit stop because its process ends, by a kill or by exit_group(2).
+    /// Returns whether a thread has reached its exit stop because its process ends, by a kill or by exit_group(2).
     fn ends_with_process(&self, tid: u32) -> bool {
         let is_exit = |stop: &PtraceStop| stop.tid == tid && stop.status >> 16 == libc::PTRACE_EVENT_EXIT;
         self.threads.get(&tid).is_some_and(|thread| thread.ended_with_process)

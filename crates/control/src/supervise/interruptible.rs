@@ -16,7 +16,7 @@ pub(super) struct ThreadFacts {
     pub times_receives: bool,
 }
 
-/// Tells whether a thread can be stopped unnoticed. A thread that blocks in a write is left alone: its bytes are on
+/// Returns whether a thread can be stopped unnoticed. A thread that blocks in a write is left alone: its bytes are on
 /// their way.
 pub(super) fn can_interrupt(pid: u32, tid: u32, facts: ThreadFacts) -> bool {
     let state = proc::thread_state(tid);
@@ -31,7 +31,7 @@ pub(super) fn can_interrupt(pid: u32, tid: u32, facts: ThreadFacts) -> bool {
     restarts || may_interrupt(pid, &state, false)
 }
 
-/// Tells whether a call of a Go program is the poll of its scheduler, which goes on at EINTR and computes the timeout again.
+/// Returns whether a call of a Go program is the poll of its scheduler, which goes on at EINTR and computes the timeout again.
 /// Signals by which the scheduler itself interrupts threads have the same effect.
 pub(super) fn is_poll_of_go(number: i64, args: &[u64; 6]) -> bool {
     /// The size of `netpoll`'s array.
@@ -39,7 +39,7 @@ pub(super) fn is_poll_of_go(number: i64, args: &[u64; 6]) -> bool {
     number == libc::SYS_epoll_pwait && args[2] == EVENTS && args[4] == 0
 }
 
-/// Tells whether an interrupted call has done nothing and can be made again with the same result.
+/// Returns whether an interrupted call has done nothing and can be made again with the same result.
 fn restarts_unchanged(tid: u32, number: i64, args: &[u64; 6], facts: ThreadFacts) -> bool {
     // On other architectures weir does not see that a call was interrupted.
     if !cfg!(target_arch = "x86_64") || !syscalls::can_be_repeated(number) {
@@ -55,7 +55,7 @@ fn restarts_unchanged(tid: u32, number: i64, args: &[u64; 6], facts: ThreadFacts
     }
 }
 
-/// Tells whether a descriptor is a socket without SO_RCVTIMEO. Where the socket cannot be asked (pidfd_getfd(2) is forbidden), a
+/// Returns whether a descriptor is a socket without SO_RCVTIMEO. Where the socket cannot be asked (pidfd_getfd(2) is forbidden), a
 /// socket counts as one without until a stop has shown that it has a timeout: that receive is made again, and waits for up to twice
 /// the timeout.
 fn has_no_timeout(tid: u32, fd: i32, facts: ThreadFacts) -> bool {
@@ -69,7 +69,7 @@ fn is_socket(tid: u32, fd: i32) -> bool {
     proc::descriptor(tid, fd).is_some_and(|link| link.exact().starts_with(SOCKET))
 }
 
-/// Tells whether a call that a stop has ended with EINTR is a receive: only a timeout lets it end so.
+/// Returns whether a call that a stop has ended with EINTR is a receive: only a timeout lets it end so.
 pub(super) fn is_receive(tid: u32, call: &SyscallRegisters) -> bool {
     let receives = matches!(
         syscalls::op(call.number),

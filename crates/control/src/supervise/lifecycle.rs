@@ -93,7 +93,7 @@ impl Supervisor {
         self.handle_early_stop(child);
     }
 
-    /// Tells whether the process that a new thread belongs to, or the parent of a new process, is traced and not killed.
+    /// Returns whether the process that a new thread belongs to, or the parent of a new process, is traced and not killed.
     fn has_living_parent(&self, child: u32) -> bool {
         let Some(status) = proc::status(child) else { return false };
         let parent = if status.tgid as u32 == child { status.ppid } else { status.tgid } as u32;
@@ -206,7 +206,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells whether a thread of the process has not reached its exit stop. A kill can come between the check and the request of a
+    /// Returns whether a thread of the process has not reached its exit stop. A kill can come between the check and the request of a
     /// resume; the thread then leaves its exit stop at once, and only /proc shows that it has ended.
     fn has_living_thread(&mut self, pid: u32) -> bool {
         while let Some(tid) = self.tracees.live_thread(pid) {

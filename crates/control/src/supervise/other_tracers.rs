@@ -159,7 +159,7 @@ impl Supervisor {
 }
 
 impl Tracees {
-    /// Tells whether the program of a thread imports ptrace(2).
+    /// Returns whether the program of a thread imports ptrace(2).
     pub(super) fn may_trace(&self, tid: u32) -> bool {
         let process = self.threads.get(&tid).and_then(|thread| self.processes.get(&thread.pid));
         process.is_some_and(|process| process.may_trace)

@@ -97,7 +97,7 @@ impl Supervisor {
     }
 }
 
-/// Tells whether a group-stopped thread has been continued. Weir may have been stopped and continued together with
+/// Returns whether a group-stopped thread has been continued. Weir may have been stopped and continued together with
 /// the command before it saw the group stop; then PTRACE_LISTEN reports another stop at once.
 fn was_continued(tid: u32) -> bool {
     const ATTEMPTS: u32 = 10;

@@ -142,7 +142,7 @@ impl TracedProcess {
         }
     }
 
-    /// Tells whether the last walker search found walkers and came after the loader had finished, judged by the image's age.
+    /// Returns whether the last walker search found walkers and came after the loader had finished, judged by the image's age.
     pub(super) fn has_final_walkers(&self) -> bool {
         !self.walkers.is_empty() && self.search_age_ns >= LOADED_NS
     }

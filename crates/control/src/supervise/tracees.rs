@@ -91,7 +91,7 @@ impl Tracees {
         self.threads.get(&tid).is_some_and(|thread| !thread.exiting)
     }
 
-    /// Tells whether the process's threads stop at system calls, to skip bytes that were written ahead.
+    /// Returns whether the process's threads stop at system calls, to skip bytes that were written ahead.
     pub(crate) fn stops_at_syscalls(&self, pid: u32) -> bool {
         let process = self.processes.get(&pid);
         process.is_some_and(|process| self.written_ahead.stops_at_syscalls(process.memory_owner))
@@ -126,7 +126,7 @@ impl Tracees {
         }
     }
 
-    /// Tells whether a thread of the process is in a partly skipped call.
+    /// Returns whether a thread of the process is in a partly skipped call.
     pub(crate) fn in_skipped_call(&self, pid: u32) -> bool {
         self.threads.values().any(|thread| thread.pid == pid && thread.skipped_call.is_some())
     }

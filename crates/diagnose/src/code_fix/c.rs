@@ -14,18 +14,18 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
         CodeFix::CheckErrors => (
             match object {
                 StreamObject::Stdin | StreamObject::Stdout => {
-                    "if (ferror(stdout) | fclose(stdout)) { perror(\"stdout\"); exit(1); }"
+                    "if (fflush(stdout) == EOF || ferror(stdout) || fclose(stdout) == EOF) { perror(\"stdout\"); exit(1); }"
                 }
-                StreamObject::Stderr => "if (ferror(stderr) | fclose(stderr)) exit(1);",
+                StreamObject::Stderr => "if (ferror(stderr) || fclose(stderr) == EOF) exit(1);",
                 StreamObject::File | StreamObject::Pipe | StreamObject::Socket => {
-                    "if (ferror(f) | fclose(f)) { perror(\"output\"); exit(1); }"
+                    "if (fflush(f) == EOF || ferror(f) || fclose(f) == EOF) { perror(\"output\"); exit(1); }"
                 }
             },
             " at the end; check the results of write(2), fsync(2) and close(2) too",
         ),
         CodeFix::SyncRename => (
-            "if (fflush(f) == 0 && fsync(fileno(f)) == 0 && fclose(f) == 0) rename(temporary, path); \
-                int d = open(directory, O_RDONLY | O_DIRECTORY); fsync(d); close(d);",
+            "if (fflush(f) != 0 || fsync(fileno(f)) != 0 || fclose(f) != 0 || rename(temporary, path) != 0) { perror(path); exit(1); } \
+                int d = open(directory, O_RDONLY | O_DIRECTORY); if (fsync(d) != 0) { perror(directory); exit(1); } close(d);",
             "",
         ),
         CodeFix::WholeLines if object == StreamObject::Stdout => {
@@ -37,22 +37,23 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
     CodeText::new(code, note)
 }
 
+/// With NULL for the buffer glibc and musl ignore the size: the stream keeps blocks of 4 KiB, or of 1 KiB.
 fn buffer_output(object: StreamObject) -> (&'static str, &'static str) {
     match object {
         StreamObject::Stdin | StreamObject::Stdout => (
-            "setvbuf(stdout, NULL, _IOFBF, 65536);",
+            "static char buffer[65536]; setvbuf(stdout, buffer, _IOFBF, sizeof buffer);",
             " before the first output, then printf or fwrite; no _IOLBF, and no fflush or write(2) in the loop",
         ),
         StreamObject::Stderr => (
-            "setvbuf(stderr, NULL, _IOFBF, 65536);",
+            "static char buffer[65536]; setvbuf(stderr, buffer, _IOFBF, sizeof buffer);",
             " before the first output, and fflush(stderr) where a message must appear at once",
         ),
         StreamObject::File => (
-            "FILE *f = fopen(path, \"w\"); setvbuf(f, NULL, _IOFBF, 65536);",
+            "FILE *f = fopen(path, \"w\"); static char buffer[65536]; setvbuf(f, buffer, _IOFBF, sizeof buffer);",
             ", then putc or fwrite; no setbuf(f, NULL), and no fflush or write(2) in the loop",
         ),
         StreamObject::Pipe | StreamObject::Socket => (
-            "FILE *f = fdopen(fd, \"w\"); setvbuf(f, NULL, _IOFBF, 65536);",
+            "FILE *f = fdopen(fd, \"w\"); static char buffer[65536]; setvbuf(f, buffer, _IOFBF, sizeof buffer);",
             ", then putc or fwrite; no setbuf(f, NULL), and no fflush or write(2) in the loop",
         ),
     }
@@ -61,12 +62,16 @@ fn buffer_output(object: StreamObject) -> (&'static str, &'static str) {
 fn buffer_input(object: StreamObject) -> (&'static str, &'static str) {
     let note = ", then getc, fgets or fread; no read(2) or pread(2) of a few bytes";
     match object {
-        StreamObject::File => ("FILE *f = fopen(path, \"r\"); setvbuf(f, NULL, _IOFBF, 65536);", note),
-        StreamObject::Pipe | StreamObject::Socket => {
-            ("FILE *f = fdopen(fd, \"r\"); setvbuf(f, NULL, _IOFBF, 65536);", note)
-        }
+        StreamObject::File => (
+            "FILE *f = fopen(path, \"r\"); static char buffer[65536]; setvbuf(f, buffer, _IOFBF, sizeof buffer);",
+            note,
+        ),
+        StreamObject::Pipe | StreamObject::Socket => (
+            "FILE *f = fdopen(fd, \"r\"); static char buffer[65536]; setvbuf(f, buffer, _IOFBF, sizeof buffer);",
+            note,
+        ),
         _ => (
-            "setvbuf(stdin, NULL, _IOFBF, 65536);",
+            "static char buffer[65536]; setvbuf(stdin, buffer, _IOFBF, sizeof buffer);",
             " before the first input, then getc, fgets or fread; no read(2) of a few bytes",
         ),
     }

@@ -1,4 +1,4 @@
-//! Lua: C's stdio under other names.
+//! Lua: C's stdio under other names. setvbuf has no size: Lua passes no buffer, and C libraries ignore the size without one.
 
 use super::{CodeFix, CodeText, StreamObject};
 
@@ -6,21 +6,19 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
     let standard = matches!(object, StreamObject::Stdin | StreamObject::Stdout);
     let (code, note) = match fix {
         CodeFix::BufferOutput if standard => {
-            ("io.stdout:setvbuf('full', 65536)", " at the start, and io.write; no io.flush() in the loop")
+            ("io.stdout:setvbuf('full')", " at the start, and io.write; no io.flush() in the loop")
         }
         CodeFix::BufferOutput if object == StreamObject::Stderr => (
-            "io.stderr:setvbuf('full', 65536)",
+            "io.stderr:setvbuf('full')",
             " at the start, and io.stderr:flush() where a message must appear at once",
         ),
         CodeFix::BufferOutput => {
-            ("f:setvbuf('full', 65536)", " after io.open, and f:write; no f:flush() in the loop")
+            ("f:setvbuf('full')", " after io.open, and f:write; no f:flush() in the loop")
         }
         CodeFix::BufferInput if object == StreamObject::Stdin => {
-            ("io.stdin:setvbuf('full', 65536)", " at the start, and io.lines() or io.read(65536)")
+            ("io.stdin:setvbuf('full')", " at the start, and io.lines() or io.read(65536)")
         }
-        CodeFix::BufferInput => {
-            ("f:setvbuf('full', 65536)", " after io.open, and f:lines() or f:read(65536)")
-        }
+        CodeFix::BufferInput => ("f:setvbuf('full')", " after io.open, and f:lines() or f:read(65536)"),
         CodeFix::Flush if standard => (
             "io.stdout:flush()",
             " before the program waits or ends, or io.stdout:setvbuf('line') once at the start",

@@ -65,7 +65,7 @@ fn paint(context: &mut Context, cells: &[Cells], style: &Style) {
     }
 }
 
-/// Tells whether a point of one series covers a point of another.
+/// Returns whether a point of one series covers a point of another.
 fn hidden(cells: &[Cells]) -> bool {
     let mut owner = HashMap::new();
     cells.iter().enumerate().any(|(series, cells)| {

@@ -205,7 +205,7 @@ impl<'data> ElfSections<'data> {
         Some(needed.filter_map(|entry| entry.string(LittleEndian, strings).ok()).collect())
     }
 
-    /// Tells whether .symtab exists, or .dynsym for `dynamic`, and has a symbol whose name `is` accepts. None if the file
+    /// Returns whether .symtab exists, or .dynsym for `dynamic`, and has a symbol whose name `is` accepts. None if the file
     /// has no such table.
     pub fn any_symbol(&self, dynamic: bool, mut is: impl FnMut(&[u8]) -> bool) -> Option<bool> {
         let section = self.first(if dynamic { elf::SHT_DYNSYM } else { elf::SHT_SYMTAB })?;
@@ -213,7 +213,7 @@ impl<'data> ElfSections<'data> {
         Some(symbols.iter().filter_map(|symbol| name_of(symbol, names)).any(&mut is))
     }
 
-    /// Tells whether the file imports a symbol: .dynsym has it without a definition.
+    /// Returns whether the file imports a symbol: .dynsym has it without a definition.
     pub fn imports(&self, name: &[u8]) -> bool {
         let Some(section) = self.first(elf::SHT_DYNSYM) else { return false };
         let Ok((symbols, names)) = self.symbol_table(section) else { return false };

@@ -51,7 +51,7 @@ impl<'data> ElfSections<'data> {
         Some(StaticSegment { writable, executable, bytes })
     }
 
-    /// Tells whether the linker has marked a position-independent file as a program (DF_1_PIE). Loaders have no such mark.
+    /// Returns whether the linker has marked a position-independent file as a program (DF_1_PIE). Loaders have no such mark.
     fn is_marked_as_program(&self) -> bool {
         let Ok(Some((entries, _))) = self.table.dynamic(LittleEndian, self.data) else { return false };
         let flags = entries.iter().find(|entry| entry.tag(LittleEndian) == elf::DT_FLAGS_1);

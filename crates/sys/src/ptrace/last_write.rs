@@ -116,7 +116,7 @@ pub fn first_bytes(memory: &ProcessMemory, parts: &[(u64, u64)], most: usize) ->
     bytes
 }
 
-/// Tells whether a thread has just returned from writing exactly `length` bytes, which begin with `begin`.
+/// Returns whether a thread has just returned from writing exactly `length` bytes, which begin with `begin`.
 ///
 /// Three facts show it: the instruction before the last return address is SYSCALL; the second argument still points
 /// to the bytes, or to a vector that begins with them; and a register still holds the number of written bytes. A few

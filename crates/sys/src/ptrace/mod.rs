@@ -117,6 +117,11 @@ pub fn seize_for_lifecycle(tid: u32) -> io::Result<()> {
     ptrace(PTRACE_SEIZE, tid, 0, (LIFECYCLE_OPTIONS | libc::PTRACE_O_TRACECLONE) as usize).map(drop)
 }
 
+/// Seizes a thread for its syscall stops only.
+pub fn seize_for_syscalls(tid: u32) -> io::Result<()> {
+    ptrace(PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACESYSGOOD as usize).map(drop)
+}
+
 /// Seizes a thread for the stop at its own exit only.
 pub fn seize_for_exit(tid: u32) -> io::Result<()> {
     ptrace(PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACEEXIT as usize).map(drop)

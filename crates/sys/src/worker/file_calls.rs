@@ -78,7 +78,7 @@ const X86_ONLY: &[(libc::c_long, &str, Arguments)] = calls![
 #[cfg(not(target_arch = "x86_64"))]
 const X86_ONLY: &[(libc::c_long, &str, Arguments)] = &[];
 
-/// Tells whether a recorded call waits for a file system. The others wait for something else, or not.
+/// Returns whether a recorded call waits for a file system. The others wait for something else, or not.
 fn waits_for_files(op: Op) -> bool {
     use Op::*;
     matches!(

@@ -10,7 +10,7 @@ pub(super) struct PassedSignals {
     before: libc::sigset_t,
 }
 
-/// Tells whether a signal asks a program to end.
+/// Returns whether a signal asks a program to end.
 pub(super) fn asks_to_end(signal: i32) -> bool {
     matches!(signal, libc::SIGHUP | libc::SIGINT | libc::SIGQUIT | libc::SIGTERM)
 }

@@ -76,7 +76,7 @@ impl FileWaits {
         returned(std::mem::take(&mut self.waits)).collect()
     }
 
-    /// Tells whether a thread of the worker has waited in a call on a file for a second.
+    /// Returns whether a thread of the worker has waited in a call on a file for a second.
     pub fn is_silent(&self, worker: u32) -> bool {
         let is_current = |tid: u32, wait: &FileWait| {
             current_call(tid).is_some_and(|(identity, _)| identity == wait.identity)

@@ -96,7 +96,7 @@ impl Watcher {
         let _gone = self.requests.write(&[1]);
     }
 
-    /// Tells whether a thread of the worker has waited in a call on a file for a second, or the watcher cannot look.
+    /// Returns whether a thread of the worker has waited in a call on a file for a second, or the watcher cannot look.
     pub fn is_silent(&mut self) -> bool {
         self.seen.is_silent.load(SeqCst) || self.stuck().is_some()
     }

@@ -44,7 +44,7 @@ const OPEN: &str = "_gfortran_st_open";
 /// The function of WRITE and PRINT. Libraries of mathematics have it too, for a message before they end the program.
 const WRITE: &str = "_gfortran_st_write";
 
-/// Tells whether an executable is written in Fortran: it has a main program or output of Fortran, or the library is linked into it.
+/// Returns whether an executable is written in Fortran: it has a main program or output of Fortran, or the library is linked into it.
 fn is_program(sections: &ElfSections) -> bool {
     let is_executable = sections.has(".interp") || sections.needed().is_none_or(|names| names.is_empty());
     let uses = |name: &str| sections.imports(name.as_bytes());
@@ -53,7 +53,7 @@ fn is_program(sections: &ElfSections) -> bool {
             || has_c_string(sections, "GFORTRAN_UNBUFFERED_ALL"))
 }
 
-/// Tells whether an executable is written in Fortran, or a library opens units.
+/// Returns whether an executable is written in Fortran, or a library opens units.
 fn has_units(sections: &ElfSections) -> bool {
     is_program(sections) || sections.imports(OPEN.as_bytes())
 }

@@ -21,7 +21,7 @@ pub(crate) static RUNTIME: RuntimeEntry = {
     entry
 };
 
-/// Tells whether a program has surely no stream that a walker reads, and starts no other program, which could have one.
+/// Returns whether a program has surely no stream that a walker reads, and starts no other program, which could have one.
 fn is_without_streams(sections: &ElfSections) -> bool {
     sections.static_segments().is_some_and(|segments| {
         !segments.iter().any(|one| has_streams(one) || can_execute_program(one))
@@ -37,14 +37,14 @@ const GO_SECTIONS: [&str; 2] = [".gopclntab", ".note.go.buildid"];
 /// magic number of libweir's streams. The third ones name Free Pascal's compiler.
 const MARKS: [&[u8]; 3] = [b"rwa\0", &libweir::STREAM_MAGIC.to_le_bytes(), b"FPC "];
 
-/// Tells whether a segment contains a standard stream of glibc or musl, or a mark of another stream.
+/// Returns whether a segment contains a standard stream of glibc or musl, or a mark of another stream.
 fn has_streams(segment: &StaticSegment) -> bool {
     let words = || (0..segment.bytes.len()).step_by(4).map(|at| &segment.bytes[at..]);
     segment.writable && words().any(|bytes| glibc::begins_as_file(bytes) || begins_as_standard_of_musl(bytes))
         || MARKS.iter().any(|mark| memchr::memmem::find(segment.bytes, mark).is_some())
 }
 
-/// Tells whether bytes begin with one of musl's standard streams as the linker lays them out, whose function pointers may
+/// Returns whether bytes begin with one of musl's standard streams as the linker lays them out, whose function pointers may
 /// be relocated.
 fn begins_as_standard_of_musl(bytes: &[u8]) -> bool {
     const READS: i32 = 9;
@@ -58,7 +58,7 @@ fn begins_as_standard_of_musl(bytes: &[u8]) -> bool {
     bytes.get(..musl::FILE_BYTES).is_some_and(is)
 }
 
-/// Tells whether code contains the number of execve(2) or execveat(2): what such a program starts can have streams.
+/// Returns whether code contains the number of execve(2) or execveat(2): what such a program starts can have streams.
 fn can_execute_program(segment: &StaticSegment) -> bool {
     const NUMBERS: [[u8; 4]; 2] = [59u32.to_le_bytes(), 322u32.to_le_bytes()];
     /// `push $59` and `mov $59, %al`, shortly before `syscall`.
@@ -74,7 +74,7 @@ fn can_execute_program(segment: &StaticSegment) -> bool {
             || SHORT.iter().any(|one| memchr::memmem::find_iter(segment.bytes, one).any(has_call)))
 }
 
-/// Tells whether the program has a symbol that leads a walker to streams.
+/// Returns whether the program has a symbol that leads a walker to streams.
 fn has_symbol_of_streams(sections: &ElfSections) -> bool {
     let walkers = || runtimes().iter().filter_map(|runtime| runtime.walker_entry());
     let is_known =

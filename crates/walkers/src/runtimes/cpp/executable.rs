@@ -99,7 +99,7 @@ fn is_cpp(sections: &ElfSections) -> bool {
         || contains_libcxx(sections)
 }
 
-/// Tells whether the executable contains libstdc++ itself, so that no import shows what the program uses.
+/// Returns whether the executable contains libstdc++ itself, so that no import shows what the program uses.
 fn is_linked_in(sections: &ElfSections) -> bool {
     let shared = |name: &&[u8]| name.starts_with(b"libstdc++.");
     !sections.needed().is_some_and(|names| names.iter().any(shared))
@@ -123,7 +123,7 @@ fn can_have_file_buffers(sections: &ElfSections) -> bool {
     is_linked_in(sections) || imports(sections, writes) || own_buffer()
 }
 
-/// Tells whether a program imports a writing stream or file buffer of wide characters. A static program does not tell.
+/// Returns whether a program imports a writing stream or file buffer of wide characters. A static program does not tell.
 fn has_wide_buffers(sections: &ElfSections) -> bool {
     const WIDE: [&[u8]; 3] = [b"basic_ofstreamIw", b"basic_fstreamIw", b"basic_filebufIw"];
     const STANDARD_STREAMS: [&[u8]; 3] = [b"_ZSt5wcout", b"_ZSt5wcerr", b"_ZSt5wclog"];
@@ -134,7 +134,7 @@ fn has_wide_buffers(sections: &ElfSections) -> bool {
     imports(&is_wide) || leaves_stdio() && imports(&|name| STANDARD_STREAMS.contains(&name))
 }
 
-/// Tells whether a dynamic symbol of the executable fits. True if the file does not tell.
+/// Returns whether a dynamic symbol of the executable fits. True if the file does not tell.
 fn imports(sections: &ElfSections, is: impl FnMut(&[u8]) -> bool) -> bool {
     sections.any_symbol(true, is).unwrap_or(true)
 }
@@ -144,12 +144,12 @@ const FILE_BUFFER_OF_LIBCXX: &[u8] = b"NSt3__113basic_filebufIcNS_11char_traitsI
 /// The names in the symbols of a program that writes through a file buffer of libc++.
 const WRITERS: [&[u8]; 2] = [b"basic_ofstream", b"basic_fstream"];
 
-/// Tells whether the executable contains the file buffer of libc++, as each static program with libc++ does.
+/// Returns whether the executable contains the file buffer of libc++, as each static program with libc++ does.
 fn contains_libcxx(sections: &ElfSections) -> bool {
     section_contains(sections, ".rodata", FILE_BUFFER_OF_LIBCXX)
 }
 
-/// Tells whether a program uses a file buffer of libc++.
+/// Returns whether a program uses a file buffer of libc++.
 fn has_buffers_of_libcxx(sections: &ElfSections) -> bool {
     let has_name = |section: &str| WRITERS.iter().any(|name| section_contains(sections, section, name));
     let needed = sections.needed();

@@ -73,7 +73,7 @@ pub(super) fn codecvt(object: &[u8; OBJECT_BYTES]) -> u64 {
     word(object, CODECVT)
 }
 
-/// Tells whether the fields of an open file buffer fit each other.
+/// Returns whether the fields of an open file buffer fit each other.
 pub(super) fn is_open(object: &[u8; OBJECT_BYTES]) -> bool {
     let is_flag = |at: &usize| object[*at] <= 1;
     let (buffer, size, mode) = (word(object, BUFFER), word(object, BUFFER_SIZE), int(object, OPEN_MODE));

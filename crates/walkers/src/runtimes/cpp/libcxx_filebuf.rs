@@ -65,7 +65,7 @@ pub(super) fn c_file(object: &[u8; OBJECT_BYTES]) -> u64 {
     word(object, FILE)
 }
 
-/// Tells whether the fields of an open file buffer fit each other. `at` is its address.
+/// Returns whether the fields of an open file buffer fit each other. `at` is its address.
 pub(super) fn is_open(at: u64, object: &[u8; OBJECT_BYTES]) -> bool {
     let (mode, now, file) = (int(object, OPEN_MODE), int(object, CURRENT_MODE), c_file(object));
     let [bytes, size, characters, count] =

@@ -113,7 +113,7 @@ fn relocated_sections(process: &ProcessImages, images: &[&MappedRegion]) -> Vec<
     sections.into_iter().collect()
 }
 
-/// Tells whether the loader has finished with the sections: it then makes them read-only.
+/// Returns whether the loader has finished with the sections: it then makes them read-only.
 fn is_relocated(regions: &[MappedRegion], sections: &[(u64, u64)]) -> bool {
     let is_in = |region: &MappedRegion, start: u64| (region.start..region.end).contains(&start);
     let of = |(start, _): &(u64, u64)| regions.iter().find(|region| is_in(region, *start));
@@ -154,7 +154,7 @@ impl CppStreams {
         Some(FileBuffer { at, file: filebuf::c_file(&copy), stream })
     }
 
-    /// Tells whether a facet can change the bytes that a file buffer writes. True if its type is unknown.
+    /// Returns whether a facet can change the bytes that a file buffer writes. True if its type is unknown.
     fn converts(&self, memory: &dyn Memory, facet: u64) -> bool {
         let Some(table) = memory.u64(facet) else { return true };
         *self.facets.borrow_mut().entry(table).or_insert_with(|| !is_plain_facet(memory, table))

@@ -68,13 +68,13 @@ impl FileBufferTypes {
         first..=last
     }
 
-    /// Tells whether a word can be the virtual table pointer of a file buffer.
+    /// Returns whether a word can be the virtual table pointer of a file buffer.
     pub fn contains(&self, word: u64) -> bool {
         self.tables.contains(&word)
     }
 }
 
-/// Tells whether a derived type overrides no function but the destructors, so that it writes as its base does.
+/// Returns whether a derived type overrides no function but the destructors, so that it writes as its base does.
 fn has_functions_of(memory: &dyn Memory, table: u64, base: u64) -> bool {
     FUNCTIONS.map(|slot| 8 * slot).all(|at| {
         let function = memory.u64(table.wrapping_add(at));
@@ -82,7 +82,7 @@ fn has_functions_of(memory: &dyn Memory, table: u64, base: u64) -> bool {
     })
 }
 
-/// Tells whether a facet changes no byte, by its type.
+/// Returns whether a facet changes no byte, by its type.
 pub(super) fn is_plain_facet(memory: &dyn Memory, table: u64) -> bool {
     let info = table.checked_sub(8).and_then(|at| memory.u64(at));
     info.is_some_and(|info| PLAIN_FACETS.contains(&type_name(memory, info).as_slice()))

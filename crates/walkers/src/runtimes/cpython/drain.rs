@@ -58,7 +58,7 @@ pub(super) fn add_drain(
     }
 }
 
-/// Tells whether a thread holds the lock of a writer or waits for it. A thread that has waited for it has handed over bytes of
+/// Returns whether a thread holds the lock of a writer or waits for it. A thread that has waited for it has handed over bytes of
 /// the text layer, which are in neither of the two, and holds it a moment before it notes that. `copy` is one from the
 /// writer's counts on.
 pub(super) fn is_locked(memory: &dyn Memory, layout: &PythonLayout, copy: &[u8]) -> bool {
@@ -68,7 +68,7 @@ pub(super) fn is_locked(memory: &dyn Memory, layout: &PythonLayout, copy: &[u8])
     word(copy, OWNER) != 0 || is_held()
 }
 
-/// Tells whether the file position is that of the first pending byte, and whether text would follow the last one.
+/// Returns whether the file position is that of the first pending byte, and whether text would follow the last one.
 fn can_drain(copy: &[u8; BUFFERED_BYTES], text: bool) -> bool {
     let [position, raw, read_end, write_position, write_end] =
         [POSITION, RAW_POSITION, READ_END, WRITE_POSITION, WRITE_END].map(|field| word(copy, field));

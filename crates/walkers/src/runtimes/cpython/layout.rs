@@ -123,7 +123,7 @@ impl PythonLayout {
         object.checked_add(self.before_counts)
     }
 
-    /// Tells whether an object is in use. `copy` is one from its counts on.
+    /// Returns whether an object is in use. `copy` is one from its counts on.
     pub fn is_referenced(&self, memory: &dyn Memory, object: u64, copy: &[u8]) -> bool {
         if self.before_counts == 0 {
             return int(copy, 0) != 0;
@@ -133,14 +133,14 @@ impl PythonLayout {
         head.is_some_and(|head| int(&head, OWNER_COUNT) != 0 || word(copy, 0) >> SHARED_FLAGS != 0)
     }
 
-    /// Tells whether a thread is inside a critical section of an object, or waits for it; false with a global lock.
+    /// Returns whether a thread is inside a critical section of an object, or waits for it; false with a global lock.
     pub fn in_critical_section(&self, memory: &dyn Memory, object: u64) -> bool {
         let head: Option<[u8; FREE_THREADED_HEAD as usize]> = structure(memory, object);
         self.before_counts != 0 && head.is_none_or(|head| head[MUTEX] != 0)
     }
 }
 
-/// Tells whether an interpreter of 3.13 or later has no global lock; None if it cannot be read or has another number there.
+/// Returns whether an interpreter of 3.13 or later has no global lock; None if it cannot be read or has another number there.
 pub(super) fn is_free_threaded(memory: &dyn Memory, runtime: u64) -> Option<bool> {
     match memory.u64(runtime + 16)? {
         0 => Some(false),

@@ -74,7 +74,7 @@ impl IoTypes {
         self.0.is_empty()
     }
 
-    /// Tells whether the types still exist, that is, the interpreter is initialized.
+    /// Returns whether the types still exist, that is, the interpreter is initialized.
     pub fn are_valid(&self, memory: &dyn Memory, layout: &PythonLayout) -> bool {
         self.0.first().is_some_and(|(at, kind)| is_named(memory, layout, *at, *kind))
     }
@@ -160,7 +160,7 @@ pub(super) fn streams(
     found.into_values().collect()
 }
 
-/// Tells whether an object has been initialized (`ok` of `buffered` and `textio`).
+/// Returns whether an object has been initialized (`ok` of `buffered` and `textio`).
 fn is_initialized(object: &[u8; OBJECT_BYTES], kind: IoType) -> bool {
     int(object, if kind == IoType::Text { 16 } else { 24 }) == 1
 }

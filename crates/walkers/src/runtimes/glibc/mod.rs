@@ -120,23 +120,23 @@ pub(crate) fn list(memory: &dyn Memory, first: u64, left: &mut usize) -> Vec<(u6
     found
 }
 
-/// Tells whether bytes begin with the magic number of a FILE.
+/// Returns whether bytes begin with the magic number of a FILE.
 pub(crate) fn begins_as_file(bytes: &[u8]) -> bool {
     u64::from(int(bytes, 0) as u32) & 0xffff_0000 == MAGIC
 }
 
-/// Tells whether a structure has the magic number of a FILE and a vtable.
+/// Returns whether a structure has the magic number of a FILE and a vtable.
 pub(crate) fn is_file(file: &[u8; FILE_BYTES]) -> bool {
     begins_as_file(file) && word(file, VTABLE) != 0
 }
 
-/// Tells whether nothing was written or read through a stream yet. It may have a buffer from setvbuf(3).
+/// Returns whether nothing was written or read through a stream yet. It may have a buffer from setvbuf(3).
 pub(crate) fn is_unused(file: &[u8; FILE_BYTES]) -> bool {
     let [read_end, read_base] = [16, 24].map(|field| word(file, field));
     word(file, 0) & PUTTING == 0 && read_end == read_base
 }
 
-/// Tells whether a stream was opened for writing.
+/// Returns whether a stream was opened for writing.
 pub(crate) fn is_writable(file: &[u8; FILE_BYTES]) -> bool {
     word(file, 0) & NO_WRITES == 0
 }

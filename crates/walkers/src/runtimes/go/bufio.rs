@@ -41,7 +41,7 @@ const MAX_DESCRIPTOR: i32 = 1 << 24;
 pub(super) struct BufioValidator<'a> {
     pub memory: &'a dyn Memory,
     pub tables: &'a GoItabs,
-    /// Tells whether a descriptor is open for writing (true) or for reading.
+    /// Returns whether a descriptor is open for writing (true) or for reading.
     pub open_for: &'a dyn Fn(i32, bool) -> bool,
     pub kept: u64,
 }
@@ -133,7 +133,7 @@ impl BufioValidator<'_> {
     }
 }
 
-/// Tells whether two words can be an interface: data without a type is none.
+/// Returns whether two words can be an interface: data without a type is none.
 fn is_interface(object: &[u8], at: usize) -> bool {
     word(object, at) != 0 || word(object, at + 8) == 0
 }
@@ -164,7 +164,7 @@ pub(super) fn candidate(
     Some(StreamCandidate { at, untouched, stream })
 }
 
-/// Tells whether a buffer looks as one into which only its pending bytes were ever put: zeros follow them. The buffer of a
+/// Returns whether a buffer looks as one into which only its pending bytes were ever put: zeros follow them. The buffer of a
 /// Writer that was dropped may be in use for something else.
 pub(super) fn is_fresh(memory: &dyn Memory, one: &StreamCandidate) -> bool {
     let Buffer { address, buffer_bytes, pending_bytes, ref pending, .. } = one.stream.buffer;

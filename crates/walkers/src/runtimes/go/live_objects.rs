@@ -129,12 +129,12 @@ impl LiveObjects {
         }
     }
 
-    /// Tells whether an address is code of the vDSO.
+    /// Returns whether an address is code of the vDSO.
     pub fn is_vdso(&self, address: u64) -> bool {
         self.vdso.iter().any(|(start, end)| (*start..*end).contains(&address))
     }
 
-    /// Tells whether an object is in use.
+    /// Returns how an object is used.
     pub fn use_of(&self, memory: &dyn Memory, object: u64) -> Use {
         if self.is_variable(object) || self.goroutines.iter().any(|one| one.has_on_stack(object)) {
             return Use::Used;
@@ -142,17 +142,17 @@ impl LiveObjects {
         self.use_in_heap(memory, object)
     }
 
-    /// Tells whether an object is an allocated object of the heap, so that it is on no stack.
+    /// Returns whether an object is an allocated object of the heap, so that it is on no stack.
     pub fn is_in_heap(&self, memory: &dyn Memory, object: u64) -> bool {
         self.use_in_heap(memory, object) == Use::Used
     }
 
-    /// Tells whether an object is a variable or an allocated object of the heap, which nothing moves.
+    /// Returns whether an object is a variable or an allocated object of the heap, which nothing moves.
     pub fn is_fixed(&self, memory: &dyn Memory, object: u64) -> bool {
         self.is_variable(object) || self.is_in_heap(memory, object)
     }
 
-    /// Tells whether a Writer in the heap surely still has its buffer. A Writer that nothing refers to any more can look
+    /// Returns whether a Writer in the heap surely still has its buffer. A Writer that nothing refers to any more can look
     /// allocated until its span is swept, while its buffer is in use for something else already. So the Writer's span
     /// must have been swept as late as the buffer's, or the garbage collector has reached the Writer.
     pub fn owns_buffer(&self, memory: &dyn Memory, writer: u64, buffer: u64) -> bool {

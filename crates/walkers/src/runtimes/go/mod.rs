@@ -103,7 +103,7 @@ fn is_go(sections: &ElfSections) -> bool {
     sections.has(".go.buildinfo")
 }
 
-/// Tells whether the linker has kept a method of bufio.Writer. A stripped program has the names of its functions too.
+/// Returns whether the linker has kept a method of bufio.Writer. A stripped program has the names of its functions too.
 fn has_bufio_writer(sections: &ElfSections) -> bool {
     let names = [".gopclntab", ".data.rel.ro.gopclntab"];
     !names.iter().any(|name| sections.has(name))

@@ -74,7 +74,7 @@ pub(super) fn find_list(memory: &dyn Memory, start: u64, end: u64) -> Option<u64
     found.first().copied().filter(|_| found.len() == 1)
 }
 
-/// Tells whether an array has only addresses of goroutines.
+/// Returns whether an array has only addresses of goroutines.
 fn are_goroutines(memory: &dyn Memory, array: u64, count: u64) -> bool {
     let is_one =
         |at: u64| at.is_multiple_of(8) && at > 0 && memory.u64(at.saturating_add(OWN_ADDRESS)) == Some(at);
@@ -86,7 +86,7 @@ fn are_goroutines(memory: &dyn Memory, array: u64, count: u64) -> bool {
     }
 }
 
-/// Tells whether an object is on the stale copy of a stack: an object at the same distance from the upper end is on a
+/// Returns whether an object is on the stale copy of a stack: an object at the same distance from the upper end is on a
 /// stack in use.
 pub(super) fn is_stale(address: u64, all: &[u64], used: &[Goroutine]) -> bool {
     let in_use = |one: u64| used.iter().any(|stack| stack.has_on_stack(one));

@@ -96,7 +96,7 @@ pub(super) fn find(
     found
 }
 
-/// Tells whether a function belongs to the scheduler and changes no stream.
+/// Returns whether a function belongs to the scheduler and changes no stream.
 fn is_scheduler(name: &[u8]) -> bool {
     let calls = [&b"runtime.entersyscall"[..], b"runtime.exitsyscall", b"syscall.runtime_entersyscall"];
     calls.contains(&name)
@@ -104,7 +104,7 @@ fn is_scheduler(name: &[u8]) -> bool {
         || name.starts_with(b"internal/poll.runtime_")
 }
 
-/// Tells whether a function belongs to the runtime, so that a replay does not begin in it.
+/// Returns whether a function belongs to the runtime, so that a replay does not begin in it.
 fn is_runtime(name: &[u8]) -> bool {
     name.starts_with(b"runtime.") || memchr::memmem::find(name, b".runtime_").is_some()
 }
@@ -167,7 +167,7 @@ impl FlushSearch<'_> {
         }
     }
 
-    /// Tells whether the instruction before an address calls a function of the scheduler: `call` with a distance of 32 bits.
+    /// Returns whether the instruction before an address calls a function of the scheduler: `call` with a distance of 32 bits.
     fn is_after_scheduler(&self, next: u64) -> bool {
         const CALL: u8 = 0xe8;
         let instruction = self.memory.bytes(next.wrapping_sub(5), 5);
@@ -280,7 +280,7 @@ pub(super) fn signal_registers(stack: &[u8], start: u64) -> Option<ThreadRegiste
     Some(registers)
 }
 
-/// Tells whether a goroutine has no further function.
+/// Returns whether a goroutine has no further function.
 pub(super) fn is_outermost(frame: &GoFrame<'_>) -> bool {
     // The caller of `systemstack` is on another stack.
     matches!(

@@ -72,12 +72,12 @@ const UNREADABLE: &str = "OCaml's own buffers";
 const CHANNELS: &str = "caml_all_opened_channels";
 const LIBRARIES: &[&str] = &["libcamlrun_shared.so", "libasmrun_shared.so"];
 
-/// Tells whether an executable contains OCaml's runtime, by the name of the variable with the runtime's options.
+/// Returns whether an executable contains OCaml's runtime, by the name of the variable with the runtime's options.
 fn is_ocaml(sections: &ElfSections) -> bool {
     has_c_string(sections, "OCAMLRUNPARAM")
 }
 
-/// Tells whether an executable contains the runtime without the symbol of the list: it is static and stripped.
+/// Returns whether an executable contains the runtime without the symbol of the list: it is static and stripped.
 fn is_without_list(sections: &ElfSections) -> bool {
     let has_list = |names| section_contains(sections, names, CHANNELS.as_bytes());
     is_ocaml(sections) && !has_list(".dynstr") && !has_list(".strtab")
@@ -180,7 +180,7 @@ impl OcamlChannels {
         all.find(|(_, channels)| !channels.is_empty())
     }
 
-    /// Tells whether the channels have a known layout. A program that has opened none yet is taken for known.
+    /// Returns whether the channels have a known layout. A program that has opened none yet is taken for known.
     fn is_known(&self, memory: &dyn Memory) -> bool {
         memory.u64(self.list).is_none_or(|first| first == 0) || self.channels(memory).is_some()
     }
@@ -266,7 +266,7 @@ fn read(
     Some(stream)
 }
 
-/// Tells whether a thread holds the channel's mutex; None in a program without threads. A pthread_mutex_t begins with a word
+/// Returns whether a thread holds the channel's mutex; None in a program without threads. A pthread_mutex_t begins with a word
 /// that is 0 while nobody holds it.
 fn is_locked(memory: &dyn Memory, channel: &[u8; HEAD_BYTES], layout: &ChannelLayout) -> Option<bool> {
     match layout.has_own_mutex {

@@ -62,7 +62,7 @@ impl Conversion {
     }
 }
 
-/// Tells whether bytes are valid UTF-8, perhaps without the end of the last character. Versions of Encode differ in whether they
+/// Returns whether bytes are valid UTF-8, perhaps without the end of the last character. Versions of Encode differ in whether they
 /// write the code points that Unicode declares to be no characters.
 fn is_strict_utf8(bytes: &[u8]) -> bool {
     let valid = match std::str::from_utf8(bytes) {

@@ -67,7 +67,7 @@ impl PerlLayers {
         Some(PerlLayers { perlio: perlio?, unix: unix? })
     }
 
-    /// Tells whether the sizes of the layers' structures are the known ones.
+    /// Returns whether the sizes of the layers' structures are the known ones.
     pub fn are_known(&self, memory: &dyn Memory) -> bool {
         let has = |tab: u64, layer: u64| {
             let size = |at| memory.u64(tab.wrapping_add(at));

@@ -53,12 +53,12 @@ pub(super) struct IoClass {
 }
 
 impl IoClass {
-    /// Tells whether an object of type T_FILE can have these flags.
+    /// Returns whether an object of type T_FILE can have these flags.
     pub fn may_be_flags(&self, flags: u64) -> bool {
         flags & TYPE == T_FILE && flags <= self.layout.flags_most
     }
 
-    /// Tells whether an object of type T_FILE can begin with these bytes.
+    /// Returns whether an object of type T_FILE can begin with these bytes.
     pub fn may_be(&self, bytes: &[u8]) -> bool {
         let [flags, class, fptr] = head(bytes);
         let pointer = |at: u64| at > u64::from(u16::MAX) && at.is_multiple_of(8) && at < 1 << 56;
@@ -76,7 +76,7 @@ impl IoClass {
         is_io.then_some(fptr)
     }
 
-    /// Tells whether this class is the other one or an ancestor of it.
+    /// Returns whether this class is the other one or an ancestor of it.
     fn is_ancestor_of(&self, memory: &dyn Memory, class: u64) -> bool {
         let superclass = |class: &u64| memory.u64(class.checked_add(SUPERCLASS)?);
         let mut ancestors = std::iter::successors(Some(class), superclass).take(MAX_ANCESTORS);

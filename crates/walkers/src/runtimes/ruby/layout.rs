@@ -29,7 +29,7 @@ impl RubyLayout {
         }
     }
 
-    /// Tells whether rb_io_t begins with a pointer to its object.
+    /// Returns whether rb_io_t begins with a pointer to its object.
     pub fn has_self(&self) -> bool {
         self.before > 0
     }

@@ -211,7 +211,7 @@ impl Drainable<'_> {
         validate::chunk_is_used(self.memory, buffer.address, buffer.buffer_bytes) == Some(true)
     }
 
-    /// Tells whether memory has the number of bytes. Of a writer on the stack whose address no function has got yet it
+    /// Returns whether memory has the number of bytes. Of a writer on the stack whose address no function has got yet it
     /// can be missing, unless a call can panic before it changes; so weir waits until it has changed.
     fn has_number(&self, one: &StreamCandidate) -> bool {
         let is_local = || self.stacks.iter().any(|stack| stack.contains(one.at));
@@ -220,7 +220,7 @@ impl Drainable<'_> {
     }
 }
 
-/// Tells whether no other writer claims the same descriptor, except the standard ones.
+/// Returns whether no other writer claims the same descriptor, except the standard ones.
 fn owns_descriptor(buffer: &Buffer, all: &[StreamCandidate]) -> bool {
     let conflicts = |other: &StreamCandidate| {
         let other_buffer = &other.stream.buffer;

@@ -157,7 +157,7 @@ impl<'a> DebugUnit<'a> {
         vectors.flat_map(|vector| files(vector.1)).collect()
     }
 
-    /// Tells whether a field is a file, or a number that is named as a descriptor.
+    /// Returns whether a field is a file, or a number that is named as a descriptor.
     fn is_descriptor(&self, (name, _, of_type): &StructField) -> bool {
         match self.type_name(*of_type) {
             "File" | "ChildStdin" | "TcpStream" | "UnixStream" | "OwnedFd" | "PipeWriter" => true,

@@ -100,7 +100,7 @@ fn is_rust(sections: &ElfSections) -> bool {
         || stripped && section_contains(sections, ".rodata", b"RUST_BACKTRACE")
 }
 
-/// Tells whether a symbol names a BufWriter of the program's own. Standard output has one over `StdoutRaw`, and code
+/// Returns whether a symbol names a BufWriter of the program's own. Standard output has one over `StdoutRaw`, and code
 /// that is common to all names no type.
 pub(crate) fn has_buf_writer(sections: &ElfSections) -> bool {
     let own = |name: &[u8]| {
@@ -159,7 +159,7 @@ fn writers_in(names: &[u8]) -> DescribedWriters {
     found
 }
 
-/// Tells whether each bracket has its pair, so that the text is one type and not the rest of a longer name.
+/// Returns whether each bracket has its pair, so that the text is one type and not the rest of a longer name.
 fn is_type(text: &str) -> bool {
     let after = |depth: i32, next: char| match next {
         '<' => Some(depth + 1),
@@ -171,7 +171,7 @@ fn is_type(text: &str) -> bool {
     text.replace("->", "").chars().try_fold(0, after) == Some(0)
 }
 
-/// Tells whether the bytes of a writer over this type go to no file, or the type is that of standard output's own writer.
+/// Returns whether the bytes of a writer over this type go to no file, or the type is that of standard output's own writer.
 fn stays_in_memory(inner: &str) -> bool {
     let inner = inner.trim_start_matches("&mut ");
     let memory = ["alloc::vec::Vec<u8", "std::io::cursor::Cursor<", "std::io::util::", "[u8]"];

@@ -20,7 +20,7 @@ impl ThreadStack {
         (self.low..self.high).contains(&address)
     }
 
-    /// Tells whether an address is in the part that no function uses now.
+    /// Returns whether an address is in the part that no function uses now.
     pub fn is_unused(&self, address: u64) -> bool {
         (self.low..self.used).contains(&address)
     }

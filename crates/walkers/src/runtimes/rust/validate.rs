@@ -51,7 +51,7 @@ pub(super) struct BufferValidator<'a> {
     pub layouts: &'a RustLayouts,
     /// Address of `STDOUT`.
     pub stdout: Option<u64>,
-    /// Tells whether a descriptor is open for writing (true) or for reading.
+    /// Returns whether a descriptor is open for writing (true) or for reading.
     pub open_for: &'a dyn Fn(i32, bool) -> bool,
     pub kept: u64,
 }
@@ -127,7 +127,7 @@ impl BufferValidator<'_> {
         }
     }
 
-    /// Tells whether an allocator can have returned a buffer of this size. With other allocators than glibc's only the
+    /// Returns whether an allocator can have returned a buffer of this size. With other allocators than glibc's only the
     /// default sizes are accepted.
     fn was_allocated(&self, data: u64, capacity: u64) -> bool {
         let is_usual = [USUAL, USUAL_OF_LINES].contains(&capacity);
@@ -135,7 +135,7 @@ impl BufferValidator<'_> {
     }
 }
 
-/// Tells whether glibc's malloc returned a buffer of this size and it is not freed; None if malloc did not return it.
+/// Returns whether glibc's malloc returned a buffer of this size and it is not freed; None if malloc did not return it.
 /// malloc stores the size in front of the memory, and behind it whether the memory is used. The smallest sizes look used
 /// after free(3), too.
 pub(super) fn chunk_is_used(memory: &dyn Memory, data: u64, capacity: u64) -> Option<bool> {

@@ -35,7 +35,7 @@ pub(super) fn next(memory: &dyn Memory, layout: &TclLayout, at: u64) -> Option<u
     is_state.then(|| word(&state, layout.next()))
 }
 
-/// Tells whether another channel, such as a compressor, is stacked on the channel with the descriptor.
+/// Returns whether another channel, such as a compressor, is stacked on the channel with the descriptor.
 pub(super) fn is_stacked(memory: &dyn Memory, layout: &TclLayout, at: u64) -> bool {
     let differ = |state: [u8; STATE_BYTES]| word(&state, layout.top) != word(&state, layout.bottom());
     structure(memory, at).is_none_or(differ)
