@@ -1,4 +1,4 @@
-//! `--fix-fork`: writes the bytes that are pending at a fork(2) once, before the parent or the child runs.
+//! `--fix-fork` and `--max-delay`: writes the bytes that are pending at a fork(2) once, before the parent or the child runs.
 
 use weir_sys::clock::now_ns;
 use weir_sys::proc;
@@ -18,7 +18,7 @@ pub(crate) struct ForkHandler;
 impl LifecycleHandler for ForkHandler {
     fn on_fork(&mut self, tracees: &mut Tracees, fork: &Fork) -> bool {
         let Fork { parent, child, .. } = *fork;
-        if fork.shares_memory {
+        if fork.shares_memory || !tracees.has_inherited_bytes(child) {
             return true;
         }
         let left = match tracees.hold(parent) {

@@ -39,6 +39,7 @@ struct DecidedLen {
 /// have no bytes then. A stream that stays ambiguous keeps its copies.
 pub(super) fn decided_at_end(tracees: &mut Tracees, pid: u32, tid: u32) -> Vec<PendingBytes> {
     let pending = tracees.final_pending(pid, tid);
+    tracees.decide_fork_copies(pid, tid, &pending);
     let decided = pending.into_iter().map(|one| {
         let len = if one.copies.is_empty() { None } else { decided_len(tracees, pid, tid, &one, true) };
         match len {

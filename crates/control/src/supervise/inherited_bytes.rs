@@ -1,4 +1,4 @@
-//! The bytes that a forked process has from its parent: the parent writes them, so a rescue of the child does not.
+//! The bytes that a forked process has from its parent: another process writes them, so that a rescue of this one does not.
 
 use weir_walkers::{PendingBytes, UnconvertedBytes};
 
@@ -47,6 +47,7 @@ impl Tracees {
             is_ambiguous: !one.copies.is_empty(),
         };
         process.inherited_bytes = pending.into_iter().map(inherited).collect();
+        self.note_fork_copies(parent_pid, child);
         let unconverted = self.unconverted(child, child);
         if let Some(process) = self.processes.get_mut(&child) {
             process.inherited_unconverted = unconverted;
@@ -57,7 +58,7 @@ impl Tracees {
     }
 
     /// Returns how many of a stream's first pending bytes a fork copied from the parent. The child may end without
-    /// writing them.
+    /// writing them. In its exit stop: how many another process has written or writes.
     pub(crate) fn inherited_len(&self, pid: u32, pending: &PendingBytes) -> usize {
         let of = |stream: u64| {
             let inherited =
@@ -80,6 +81,10 @@ impl Tracees {
     pub(crate) fn ambiguous_at_fork(&self, pid: u32, stream: u64) -> Option<&[u8]> {
         let inherited = self.inherited_bytes(pid).iter().find(|one| one.stream == stream && one.is_ambiguous);
         inherited.map(|one| one.bytes.as_slice())
+    }
+
+    pub(crate) fn has_inherited_bytes(&self, pid: u32) -> bool {
+        !self.inherited_bytes(pid).is_empty()
     }
 
     fn inherited_bytes(&self, pid: u32) -> &[InheritedBytes] {

@@ -10,6 +10,7 @@ mod deferred_fork;
 mod early_writes;
 pub(crate) mod event_loop;
 mod final_state;
+mod fork_copies;
 pub(crate) mod handler;
 mod hold;
 mod inherited_bytes;
@@ -109,7 +110,8 @@ fn with_own_handlers(
     if let Some(delay) = options.max_delay {
         handlers.push(Box::new(DelayHandler::new(delay)));
     }
-    if options.fix_fork {
+    // Later nobody knows which of the two processes writes the common bytes: both could be written early.
+    if options.fix_fork || options.max_delay.is_some() {
         handlers.push(Box::new(ForkHandler));
     }
     if options.rescue {

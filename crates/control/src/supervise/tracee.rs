@@ -1,6 +1,7 @@
 //! The state of one traced thread and of one traced process.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_sys::clock::now_ns;
 use weir_sys::ptrace::repeat::RepeatedCall;
@@ -64,8 +65,14 @@ pub(crate) struct TracedProcess {
     pub detaching: bool,
     /// A fork has made the process, and it has executed no other image since.
     pub(super) forked: bool,
+    /// The same number for all processes that forks have made of one image.
+    pub(super) family: u64,
     /// The bytes that were pending in the parent's streams at the fork.
     pub(super) inherited_bytes: Vec<InheritedBytes>,
+    /// The bytes that were pending at forks of children, which have copies of them.
+    pub(super) given_bytes: Vec<InheritedBytes>,
+    /// As [`Tracees::write_count`], at the last fork at which bytes were pending.
+    pub(super) writes_at_fork: Option<u64>,
     /// As `inherited_bytes`, of the bytes that the program still converts.
     pub(super) inherited_unconverted: Vec<UnconvertedBytes>,
     /// The handlers have handled the exit. A thread that becomes known later does not repeat it.
@@ -97,6 +104,12 @@ pub(crate) struct TracedProcess {
     pub final_registers: Vec<weir_walkers::ThreadRegisters>,
 }
 
+/// Returns the number of a family of its own.
+fn new_family() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 impl TracedProcess {
     pub fn new(memory_owner: u32) -> TracedProcess {
         TracedProcess {
@@ -107,7 +120,10 @@ impl TracedProcess {
             knows_libraries: false,
             detaching: false,
             forked: false,
+            family: new_family(),
             inherited_bytes: Vec::new(),
+            given_bytes: Vec::new(),
+            writes_at_fork: None,
             inherited_unconverted: Vec::new(),
             exit_reported: false,
             vfork_parent: None,
@@ -132,7 +148,9 @@ impl TracedProcess {
         (self.walkers, self.search_stage, self.search_age_ns) = (Vec::new(), 0, 0);
         self.image_started_ns = now_ns();
         (self.forked, self.may_trace, self.knows_libraries, self.partly_read) = (false, false, false, false);
+        self.family = new_family();
         self.inherited_bytes.clear();
+        self.given_bytes.clear();
         self.last_writes.clear();
         self.final_stacks.clear();
         #[cfg(target_arch = "x86_64")]

@@ -13,6 +13,7 @@ use weir_walkers::set_search_time;
 
 #[cfg(target_arch = "x86_64")]
 use super::final_state::ResumedThread;
+use super::fork_copies::WrittenCopy;
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
 use crate::delay::ahead_table::AheadTable;
 
@@ -31,6 +32,7 @@ pub struct Tracees {
     /// Stops that came during a wait for another thread.
     pub(crate) deferred_stops: VecDeque<PtraceStop>,
     pub(crate) written_ahead: AheadTable,
+    pub(super) written_copies: Vec<WrittenCopy>,
     pub(crate) rescued: Vec<RescuedBytes>,
     pub(crate) limitations: BTreeSet<String>,
     /// The processes from which weir has detached because another program traces them, with their names.
@@ -50,6 +52,7 @@ impl Tracees {
             deferred_forks: Vec::new(),
             deferred_stops: VecDeque::new(),
             written_ahead: AheadTable::default(),
+            written_copies: Vec::new(),
             rescued: Vec::new(),
             limitations: BTreeSet::new(),
             detached_for_tracers: BTreeMap::new(),
