@@ -110,7 +110,7 @@ fn with_own_handlers(
     if let Some(delay) = options.max_delay {
         handlers.push(Box::new(DelayHandler::new(delay)));
     }
-    // Later nobody knows which of the two processes writes the common bytes: both could be written early.
+    // After a fork weir cannot know which process writes the common bytes, and would write both copies early.
     if options.fix_fork || options.max_delay.is_some() {
         handlers.push(Box::new(ForkHandler));
     }
