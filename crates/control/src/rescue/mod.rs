@@ -134,15 +134,8 @@ impl LifecycleHandler for RescueHandler {
         false
     }
 
-    fn on_detached(&mut self, tracees: &mut Tracees, pid: u32) {
-        tracees.give_up_fork_copies(pid);
-    }
-
     fn on_reaped(&mut self, tracees: &mut Tracees, pid: u32) {
         self.unfinished.remove(&pid);
-        if tracees.processes.get(&pid).is_some_and(|process| !process.exit_reported) {
-            tracees.give_up_fork_copies(pid);
-        }
         let process = tracees.processes.get(&pid);
         let owns_memory = |one: &&TracedProcess| one.memory_owner == pid && !one.before_exec;
         if process.filter(owns_memory).is_some_and(|one| !one.exit_reported) {

@@ -121,7 +121,7 @@ impl Tracees {
     }
 
     /// Counts the common bytes of a process as written: weir has not seen its end, or has detached from it.
-    pub(crate) fn give_up_fork_copies(&mut self, pid: u32) {
+    pub(super) fn give_up_fork_copies(&mut self, pid: u32) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         let family = process.family;
         let common: Vec<_> = process.common_bytes().cloned().collect();

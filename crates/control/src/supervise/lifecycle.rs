@@ -269,6 +269,9 @@ impl Supervisor {
         if tid != pid {
             return;
         }
+        if self.tracees.processes.get(&tid).is_some_and(|process| !process.exit_reported) {
+            self.tracees.give_up_fork_copies(tid);
+        }
         self.each_handler(|handler, tracees| handler.on_reaped(tracees, tid));
         self.tracees.written_ahead.forget(tid);
         self.tracees.processes.remove(&tid);

@@ -146,6 +146,7 @@ impl Supervisor {
             process.threads.remove(&tid);
         }
         if self.tracees.live_thread(pid).is_none() {
+            self.tracees.give_up_fork_copies(pid);
             self.each_handler(|handler, tracees| handler.on_detached(tracees, pid));
             self.tracees.written_ahead.forget(pid);
             self.tracees.processes.remove(&pid);
