@@ -2,18 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use weir_model::cost::PriceIntervals;
 use weir_model::knee::Curve;
+use weir_model::stats::{MIN_SAMPLES, median, quantile, resamples};
 use weir_model::{CostModel, Knee, Observation, knee};
 
 use crate::axes::SyncKind;
 use crate::ffi::MethodAxis;
 use crate::figures::{moves_bytes, syncs_bytes};
 use crate::plan::method;
-use crate::rows::ratio;
+use weir_model::bench::ratio;
 use weir_model::bench::{BenchRow, GroupKey, Noise, RowGroup};
 
 /// Methods that spend their time only in their system calls; the model is fitted to the first one with two sizes.
 const MODEL_METHODS: [&str; 4] = ["syscall", "pread-pwrite", "vector", "direct"];
+
+/// Resamples for an interval of the prices. Each fits a model, so there are fewer than for a figure.
+const PRICE_RESAMPLES: usize = 200;
 
 /// Page size in bytes of x86-64 and most aarch64 kernels; with larger pages the price of a block covers more bytes.
 const PAGE: f64 = 4096.0;
@@ -37,16 +42,24 @@ pub fn group(
             let model = model_method.as_deref().and_then(|name| fit(rows, &key, name));
             let pass_ns =
                 model.map(|model| predict(rows, &key, model_method.as_deref(), &model)).unwrap_or_default();
+            let (model_ci95, pass_ns_ci95) = model_method
+                .as_deref()
+                .zip(model)
+                .and_then(|(name, model)| price_intervals(rows, &key, name, &model, &pass_ns))
+                .unzip();
             let knee_method = model_method.clone().or_else(|| any_method(rows, &key));
-            let knee = knee_method.as_deref().and_then(|name| knee_of(rows, &key, name));
-            RowGroup {
+            let mut group = RowGroup {
                 mount_options: mount_options(&key),
                 key,
                 model,
+                model_ci95,
                 model_method: knee_method,
                 pass_ns,
-                knee,
-            }
+                pass_ns_ci95: pass_ns_ci95.unwrap_or_default(),
+                knee: None,
+            };
+            group.knee = knee_of(&group.curve(rows.iter()));
+            group
         })
         .collect()
 }
@@ -59,16 +72,25 @@ fn median_s(row: &BenchRow) -> f64 {
     row.elapsed_s.map_or(f64::INFINITY, |elapsed| elapsed.median)
 }
 
+/// Compares the rows of a group with the best one. If each write is also a sync, only rows that sync as often can be compared.
 fn compare_with_best(rows: &mut [BenchRow], key: &GroupKey, noise: &Noise) {
     let Some(best) = best(rows, key).cloned() else { return };
-    for row in rows.iter_mut().filter(|row| row.group == *key && row.elapsed_s.is_some()) {
+    let is_comparable = |row: &BenchRow| {
+        row.group == *key && row.elapsed_s.is_some() && row.syncs_per_record() == best.syncs_per_record()
+    };
+    for row in rows.iter_mut().filter(|row| is_comparable(row)) {
         row.vs_best = ratio(row, &best);
         row.ties_with_best = row.vs_best.is_some_and(|ratio| ratio.is_tie(noise.floor()));
     }
 }
 
+/// Returns the fastest of the rows that sync each record, else of all.
 fn best<'a>(rows: &'a [BenchRow], key: &GroupKey) -> Option<&'a BenchRow> {
-    of(rows, key).min_by(|a, b| median_s(a).total_cmp(&median_s(b)))
+    let order = |row: &BenchRow| (!row.syncs_per_record(), median_s(row));
+    of(rows, key).min_by(|a, b| {
+        let ((a_rank, a_s), (b_rank, b_s)) = (order(a), order(b));
+        a_rank.cmp(&b_rank).then(a_s.total_cmp(&b_s))
+    })
 }
 
 fn model_method(rows: &[BenchRow], key: &GroupKey) -> Option<String> {
@@ -110,24 +132,87 @@ pub fn observation(row: &BenchRow) -> Observation {
     }
 }
 
-/// Fits the cost model to the rows of `method`. With a sync after every record, the numbers of calls and syncs are
-/// equal, so these rows cannot separate their prices. Rows of the same work without syncs give the price of a call;
-/// without such rows, the price of a sync includes that of the call.
+/// Fits the cost model to the rows of `method`.
 fn fit(rows: &[BenchRow], key: &GroupKey, method: &str) -> Option<CostModel> {
+    CostModel::fit(&observations(rows, key, method, &median_s))
+}
+
+/// Returns the model's input for the rows of `method`, with the given times. With a sync after every record, the numbers of calls and
+/// syncs are equal, so these rows cannot separate their prices. Rows of the same work without syncs give the price of a call;
+/// without such rows, the price of a sync includes that of the call.
+fn observations(
+    rows: &[BenchRow],
+    key: &GroupKey,
+    method: &str,
+    seconds: &dyn Fn(&BenchRow) -> f64,
+) -> Vec<Observation> {
+    let observed = |row: &BenchRow| Observation { seconds: seconds(row), ..observation(row) };
     let mut observations: Vec<Observation> =
-        of(rows, key).filter(|row| row.method == method).map(observation).collect();
+        of(rows, key).filter(|row| row.method == method).map(observed).collect();
     if key.sync != SyncKind::None.name() && key.sync != SyncKind::End.name() {
         let plain: Vec<Observation> = rows
             .iter()
             .filter(|row| row.elapsed_s.is_some() && row.method == method && is_without_sync(&row.group, key))
-            .map(observation)
+            .map(observed)
             .collect();
         if plain.is_empty() {
             observations.iter_mut().for_each(|row| row.calls = 0.0);
         }
         observations.extend(plain);
     }
-    CostModel::fit(&observations)
+    observations
+}
+
+/// Returns the intervals of the prices and of the user-space nanoseconds per record, bootstrapped over rounds. Returns `None` with too
+/// few rounds for an interval.
+fn price_intervals(
+    rows: &[BenchRow],
+    key: &GroupKey,
+    method: &str,
+    model: &CostModel,
+    pass_ns: &BTreeMap<String, f64>,
+) -> Option<(PriceIntervals, BTreeMap<String, [f64; 2]>)> {
+    if of(rows, key).any(|row| row.rounds_of.len() < MIN_SAMPLES) {
+        return None;
+    }
+    let rounds = rows.iter().flat_map(|row| &row.rounds_of).max()? + 1;
+    let mut prices: [Vec<f64>; 4] = Default::default();
+    let mut passes: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
+    for drawn in resamples(rounds).take(PRICE_RESAMPLES) {
+        let mut times = vec![0usize; rounds];
+        drawn.into_iter().for_each(|round| times[round] += 1);
+        let seconds = |row: &BenchRow| drawn_median_s(row, &times);
+        let Some(model) = model.refit(&observations(rows, key, method, &seconds)) else { continue };
+        let found = [model.call_ns, model.byte_ns, model.block_ns, model.sync_ns];
+        prices.iter_mut().zip(found).for_each(|(prices, ns)| prices.push(ns));
+        for (name, _) in pass_ns.iter().filter(|(_, ns)| **ns > 0.0) {
+            let own = of(rows, key).filter(|row| row.method == *name);
+            passes.entry(name).or_default().push(user_space_ns(own, &model, &seconds));
+        }
+    }
+    let ends = |values: &[f64], ns: f64| {
+        let [low, high] = [0.025, 0.975].map(|share| quantile(&mut values.to_vec(), share));
+        [low.min(ns), high.max(ns)]
+    };
+    if prices[0].is_empty() {
+        return None;
+    }
+    let intervals = PriceIntervals {
+        call_ns: ends(&prices[0], model.call_ns),
+        byte_ns: ends(&prices[1], model.byte_ns),
+        block_ns: ends(&prices[2], model.block_ns),
+        sync_ns: ends(&prices[3], model.sync_ns),
+    };
+    let of_passes = passes.into_iter().map(|(name, values)| (name.clone(), ends(&values, pass_ns[name])));
+    Some((intervals, of_passes.collect()))
+}
+
+/// Returns the median of a row's samples, each as often as its round was drawn; of all samples if none was.
+fn drawn_median_s(row: &BenchRow, times: &[usize]) -> f64 {
+    let samples = row.rounds_of.iter().zip(&row.samples_s);
+    let mut drawn: Vec<f64> =
+        samples.flat_map(|(&round, &seconds)| std::iter::repeat_n(seconds, times[round])).collect();
+    if drawn.is_empty() { median_s(row) } else { median(&mut drawn) }
 }
 
 /// Returns whether `other` is the work of `key` on the same file system and cache state, without syncs.
@@ -159,7 +244,7 @@ fn predict(
         }
         let user_ns = match is_model || synced {
             true => 0.0,
-            false => user_space_ns(of(rows, key).filter(|row| row.method == name), model),
+            false => user_space_ns(of(rows, key).filter(|row| row.method == name), model, &median_s),
         };
         if has_library && !synced {
             pass_ns.insert(name.clone(), user_ns);
@@ -180,9 +265,13 @@ fn passes(row: &BenchRow) -> f64 {
 }
 
 /// Returns the nanoseconds per record that minimise the squared relative error of the prediction.
-fn user_space_ns<'a>(rows: impl Iterator<Item = &'a BenchRow>, model: &CostModel) -> f64 {
+fn user_space_ns<'a>(
+    rows: impl Iterator<Item = &'a BenchRow>,
+    model: &CostModel,
+    seconds: &dyn Fn(&BenchRow) -> f64,
+) -> f64 {
     let (numerator, denominator) = rows.fold((0.0, 0.0), |(numerator, denominator), row| {
-        let observed = observation(row);
+        let observed = Observation { seconds: seconds(row), ..observation(row) };
         let (passes, square) = (passes(row), observed.seconds * observed.seconds);
         let rest_s = observed.seconds - model.predict(&observed);
         (numerator + rest_s * passes / square, denominator + passes * passes / square)
@@ -190,15 +279,10 @@ fn user_space_ns<'a>(rows: impl Iterator<Item = &'a BenchRow>, model: &CostModel
     if denominator > 0.0 { (numerator / denominator * 1e9).max(0.0) } else { 0.0 }
 }
 
-/// Returns the knee of a method's curve: of the rows with the buffer and mode of the method's first row.
-pub fn knee_of(rows: &[BenchRow], key: &GroupKey, method: &str) -> Option<Knee> {
-    let first = of(rows, key).find(|row| row.method == method)?;
-    let variant = |row: &&BenchRow| {
-        (row.buffer_bytes, &row.mode) == (first.buffer_bytes, &first.mode) && row.method == method
-    };
-    let curve_rows: Vec<&BenchRow> = of(rows, key).filter(variant).collect();
-    let rounds = curve_rows.iter().flat_map(|row| &row.rounds_of).max()? + 1;
-    let curves: Vec<Curve> = curve_rows
+/// Returns the knee of a group's curve.
+pub fn knee_of(curve: &[&BenchRow]) -> Option<Knee> {
+    let rounds = curve.iter().flat_map(|row| &row.rounds_of).max()? + 1;
+    let curves: Vec<Curve> = curve
         .iter()
         .map(|row| {
             let mut values = vec![None; rounds];

@@ -2,11 +2,13 @@
 //!
 //! The figures are in `published/published.json` with their sources. weir did not measure them.
 
+mod verdict;
+
 use std::sync::OnceLock;
 
 use serde::Deserialize;
 use serde_json::Value;
-use weir_model::{Mode, Size};
+use weir_model::Mode;
 
 use crate::axes::{CacheState, Sync, SyncKind, Workload, parse_mode};
 use crate::error::{Error, Result, suggestion};
@@ -192,39 +194,50 @@ impl MeasurableTable {
         self.entries.iter().filter(move |entry| entry.method == method && entry.mode == mode)
     }
 
-    /// Compares this table with the measured `rows`. Of several directories, the first with a matching row counts.
-    pub fn compare(&self, rows: &[BenchRow]) -> PublishedComparison {
+    /// Compares this table with the measured `rows`. Of several directories, the first with a matching row counts. `noise` is the
+    /// share within which two of our figures are equal.
+    pub fn compare(&self, rows: &[BenchRow], noise: f64) -> PublishedComparison {
         let ours: Vec<Option<&BenchRow>> =
             self.entries.iter().map(|entry| self.matching(entry, rows)).collect();
         let seconds = |row: &BenchRow| {
             let whole = self.bytes.unwrap_or(row.group.bytes) as f64 / row.group.bytes as f64;
             row.elapsed_s.map(|elapsed| elapsed.median * whole)
         };
-        let ours: Vec<Option<f64>> = ours.into_iter().map(|row| seconds(row?)).collect();
+        let ours_s: Vec<Option<f64>> = ours.iter().map(|row| seconds((*row)?)).collect();
         let least = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::INFINITY, f64::min);
         let their_best = least(&mut self.entries.iter().map(|entry| entry.seconds));
-        let our_best = least(&mut ours.iter().copied().flatten());
-        let rows: Vec<PublishedRow> = self
-            .entries
+        let our_best = least(&mut ours_s.iter().copied().flatten());
+        let published_row = |(entry, &ours_s): (&Entry, &Option<f64>)| PublishedRow {
+            method: entry
+                .mode
+                .map_or(entry.method.clone(), |mode| format!("{} {}", entry.method, mode.name())),
+            record_bytes: entry.record_bytes,
+            theirs_s: entry.seconds,
+            ours_s,
+            theirs_vs_best: entry.seconds / their_best,
+            ours_vs_best: ours_s.map(|seconds| seconds / our_best),
+        };
+        let rows: Vec<PublishedRow> = self.entries.iter().zip(&ours_s).map(published_row).collect();
+        let both: Vec<verdict::Both> = rows
             .iter()
             .zip(&ours)
-            .map(|(entry, &ours_s)| PublishedRow {
-                method: entry
-                    .mode
-                    .map_or(entry.method.clone(), |mode| format!("{} {}", entry.method, mode.name())),
-                record_bytes: entry.record_bytes,
-                theirs_s: entry.seconds,
-                ours_s,
-                theirs_vs_best: entry.seconds / their_best,
-                ours_vs_best: ours_s.map(|seconds| seconds / our_best),
-            })
+            .filter_map(|(published, ours)| Some(verdict::Both { published, ours: (*ours)? }))
             .collect();
+        let verdict = match both.len() {
+            few @ 0..2 => {
+                vec![format!(
+                    "{few} of its {} rows were measured in this run: too few to compare",
+                    rows.len()
+                )]
+            }
+            _ => verdict::verdict(&both, noise, self.bytes.is_some()),
+        };
         PublishedComparison {
             id: self.id.clone(),
             title: self.title.clone(),
             source: self.source.clone(),
             setting: self.setting.clone(),
-            verdict: self.verdict(&rows),
+            verdict,
             rows,
         }
     }
@@ -243,72 +256,6 @@ impl MeasurableTable {
                 && row.elapsed_s.is_some()
         })
     }
-
-    /// Returns sentences about the shapes of both tables and the speeds of both machines.
-    fn verdict(&self, rows: &[PublishedRow]) -> Vec<String> {
-        let both: Vec<(&PublishedRow, f64)> =
-            rows.iter().filter_map(|row| Some((row, row.ours_s?))).collect();
-        if both.len() < 2 {
-            return vec![format!(
-                "{} of its {} rows were measured in this run: too few to compare",
-                both.len(),
-                rows.len()
-            )];
-        }
-        let agreement =
-            rank_agreement(&both.iter().map(|(row, ours)| (row.theirs_s, *ours)).collect::<Vec<_>>());
-        let shape = match agreement {
-            a if a >= 0.9 => "the same shape",
-            a if a >= 0.6 => "much the same shape",
-            _ => "another shape",
-        };
-        let mut said = vec![format!(
-            "{shape}: {:.0} % of all pairs of rows are in the same order (rows within 5 % of each other count as equal)",
-            agreement * 100.0
-        )];
-        let (first, last) = (both[0], both[both.len() - 1]);
-        if first.0.record_bytes != last.0.record_bytes && first.0.method == last.0.method {
-            said.push(format!(
-                "from {} to {} {} falls {}× there and {}× here",
-                Size(first.0.record_bytes),
-                Size(last.0.record_bytes),
-                last.0.method,
-                Digits(first.0.theirs_s / last.0.theirs_s),
-                Digits(first.1 / last.1)
-            ));
-        }
-        let (slow, fast) = both.iter().fold((f64::INFINITY, 0.0f64), |(slow, fast), (row, ours)| {
-            let times = row.theirs_s / ours;
-            (slow.min(times), fast.max(times))
-        });
-        if self.bytes.is_some() {
-            said.push(format!("the machine: its rows take {} to {} times ours", Digits(slow), Digits(fast)));
-        }
-        said
-    }
-}
-
-/// Displays a number with three significant digits.
-struct Digits(f64);
-
-impl std::fmt::Display for Digits {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&weir_model::duration::three_digits(self.0))
-    }
-}
-
-/// Returns the share, 0 to 1, of the pairs that both sides order the same way. Values within 5 % are a tie, and a tie
-/// agrees with every order.
-fn rank_agreement(points: &[(f64, f64)]) -> f64 {
-    let order = |a: f64, b: f64| if (a / b - 1.0).abs() <= 0.05 { 0.0 } else { (a - b).signum() };
-    let (mut same, mut all) = (0usize, 0usize);
-    for (i, a) in points.iter().enumerate() {
-        for b in &points[i + 1..] {
-            all += 1;
-            same += usize::from(order(a.0, b.0) * order(a.1, b.1) >= 0.0);
-        }
-    }
-    if all == 0 { 1.0 } else { same as f64 / all as f64 }
 }
 
 #[cfg(test)]
@@ -349,12 +296,5 @@ mod tests {
         assert_eq!(ids(&["tlpi-13-1", "tlpi"]).unwrap().len(), 4);
         assert_eq!(ids(&["all"]).unwrap().len(), 8);
         assert!(ids(&["tlpi-99"]).is_err() && ids(&[""]).is_err());
-    }
-
-    #[test]
-    fn order_agrees_or_not() {
-        assert_eq!(rank_agreement(&[(3.0, 30.0), (2.0, 20.0), (1.0, 10.0)]), 1.0);
-        assert_eq!(rank_agreement(&[(3.0, 10.0), (2.0, 20.0), (1.0, 30.0)]), 0.0);
-        assert_eq!(rank_agreement(&[(1.0, 10.0), (1.01, 30.0)]), 1.0);
     }
 }

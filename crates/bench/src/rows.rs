@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::{Ratio, Summary, stats};
+use weir_model::{Summary, stats};
 
 use crate::directory::BenchDirectory;
 use crate::figures::{Figures, moves_bytes};
@@ -27,7 +27,7 @@ pub fn row(track: &Track, directory: &BenchDirectory, rounds: &[Round]) -> Bench
         .cannot
         .clone()
         .or_else(|| elapsed_s.is_none().then(|| "the run ended before its sample".into()));
-    BenchRow {
+    let mut row = BenchRow {
         group: cell.group_key(&directory.fs, &directory.dir),
         method: cell.method.clone(),
         record_bytes: cell.record_bytes,
@@ -36,7 +36,7 @@ pub fn row(track: &Track, directory: &BenchDirectory, rounds: &[Round]) -> Bench
         vector_records: cell.vector_records,
         queue_depth: cell.queue_depth,
         cannot,
-        remark: remark(track),
+        remark: None,
         measured_bytes: track.measured_bytes,
         extrapolated: track.measured_bytes < cell.bytes && elapsed_s.is_some(),
         verified: track.verified,
@@ -63,19 +63,23 @@ pub fn row(track: &Track, directory: &BenchDirectory, rounds: &[Round]) -> Bench
         samples_s,
         samples_cpu_s: list(|f| f.cpu_s),
         rounds_of: samples.iter().map(|sample| sample.round).collect(),
-    }
+    };
+    row.remark = remark(track, row.syncs_per_record());
+    row
 }
 
-/// Returns the loop's remark, and a remark if the input of a cold cell was cached.
-fn remark(track: &Track) -> Option<String> {
+/// Returns the loop's remark, a remark if the input of a cold cell was cached, and one if a sync is of several records.
+fn remark(track: &Track, syncs_per_record: bool) -> Option<String> {
     let not_cold = track.cached_before.filter(|&share| share > 0.0).map(|share| {
         let percent = if share < 0.01 { "less than 1".into() } else { format!("{:.0}", share * 100.0) };
         format!("the cold state was not reached: up to {percent} % of the input was still cached")
     });
-    match (track.remark.clone(), not_cold) {
-        (Some(a), Some(b)) => Some(format!("{a}; {b}")),
-        (a, b) => a.or(b),
-    }
+    let unit = if track.cell.vector_records.is_some() { "call" } else { "buffer" };
+    let several = (!syncs_per_record).then(|| {
+        format!("syncs per {unit}, not per record, so it is not compared with rows that sync each record")
+    });
+    let all: Vec<String> = [track.remark.clone(), not_cold, several].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// Returns the median count of each call.
@@ -106,16 +110,4 @@ pub fn noise(tracks: &[Track], rounds: &[Round]) -> Noise {
         cpu: stats::pooled_noise(pairs.iter().map(|(_, a, b)| (a.cpu_s, b.cpu_s))),
         wall: stats::pooled_noise(pairs.iter().map(|(_, a, b)| (a.elapsed_s, b.elapsed_s))),
     }
-}
-
-/// Returns `a / b` in elapsed time. The value is the ratio of the medians, so that it agrees with the figures of the table. The
-/// interval is that of the ratios within the rounds that have both, widened to the value if rows were measured in different
-/// rounds. Returns `None` if no round has both.
-pub fn ratio(a: &BenchRow, b: &BenchRow) -> Option<Ratio> {
-    let of_round: BTreeMap<usize, f64> =
-        b.rounds_of.iter().copied().zip(b.samples_s.iter().copied()).collect();
-    let pairs =
-        a.rounds_of.iter().zip(&a.samples_s).filter_map(|(round, &a_s)| Some((a_s, *of_round.get(round)?)));
-    let value = a.elapsed_s?.median / b.elapsed_s?.median;
-    Ratio::paired(pairs).filter(|_| value.is_finite()).map(|ratio| ratio.with_value(value))
 }

@@ -47,6 +47,20 @@ pub struct CostModel {
     pub fit: Fit,
 }
 
+/// 95 % intervals of the prices of a [`CostModel`], in nanoseconds. They are those of the samples; [`Fit`] has the errors of the
+/// model itself.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PriceIntervals {
+    /// Interval for each system call that moves bytes.
+    pub call_ns: [f64; 2],
+    /// Interval for each moved byte.
+    pub byte_ns: [f64; 2],
+    /// Interval for each block of the page cache; `[0, 0]` if the model has no such price.
+    pub block_ns: [f64; 2],
+    /// Interval for each sync; `[0, 0]` without syncs.
+    pub sync_ns: [f64; 2],
+}
+
 /// Errors of the model on the rows that it was fitted to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
@@ -58,33 +72,39 @@ pub struct Fit {
     pub max_error: f64,
 }
 
+/// Returns the prices of the `selected` terms with the least squared relative errors, and the sum of the squares.
+fn least_squares(rows: &[Vec<f64>], selected: &[usize]) -> Option<(f64, Vec<f64>)> {
+    let ones = DVector::from_element(rows.len(), 1.0);
+    let matrix = DMatrix::from_fn(rows.len(), selected.len(), |r, c| rows[r][selected[c]]);
+    // Columns differ by many powers of ten. Without scaling the decomposition drops the small ones.
+    let scale: Vec<f64> = (0..selected.len()).map(|c| matrix.column(c).amax()).collect();
+    // Drop a term that is zero in every row.
+    if scale.contains(&0.0) {
+        return None;
+    }
+    let scaled = DMatrix::from_fn(rows.len(), selected.len(), |r, c| matrix[(r, c)] / scale[c]);
+    let solution = scaled.clone().svd(true, true).solve(&ones, 1e-12).ok()?;
+    let error = (scaled * &solution - &ones).norm_squared();
+    Some((error, scale.iter().zip(solution.iter()).map(|(scale, x)| x / scale).collect()))
+}
+
 /// Returns the non-negative prices with the least squared relative errors. Tries every subset of terms, which is exact
 /// for a handful of terms (Lawson and Hanson's active set, enumerated).
 fn non_negative_least_squares(rows: &[Vec<f64>]) -> Option<Vec<f64>> {
     let terms = rows.first()?.len();
-    let ones = DVector::from_element(rows.len(), 1.0);
     let mut best: Option<(f64, Vec<f64>)> = None;
     for set in 1u32..1 << terms {
         let selected: Vec<usize> = (0..terms).filter(|t| set & (1 << t) != 0).collect();
         if selected.len() > rows.len() {
             continue;
         }
-        let matrix = DMatrix::from_fn(rows.len(), selected.len(), |r, c| rows[r][selected[c]]);
-        // Columns differ by many powers of ten. Without scaling the decomposition drops the small ones.
-        let scale: Vec<f64> = (0..selected.len()).map(|c| matrix.column(c).amax()).collect();
-        // Drop a term that is zero in every row.
-        if scale.contains(&0.0) {
-            continue;
-        }
-        let scaled = DMatrix::from_fn(rows.len(), selected.len(), |r, c| matrix[(r, c)] / scale[c]);
-        let Ok(solution) = scaled.clone().svd(true, true).solve(&ones, 1e-12) else { continue };
+        let Some((error, solution)) = least_squares(rows, &selected) else { continue };
         if solution.iter().any(|&x| x < 0.0) {
             continue;
         }
-        let error = (scaled * &solution - &ones).norm_squared();
         if best.as_ref().is_none_or(|(least, _)| error < least - 1e-12) {
             let mut prices = vec![0.0; terms];
-            selected.iter().zip(&scale).zip(solution.iter()).for_each(|((&t, s), x)| prices[t] = x / s);
+            selected.iter().zip(&solution).for_each(|(&t, x)| prices[t] = *x);
             best = Some((error, prices));
         }
     }
@@ -125,6 +145,24 @@ impl CostModel {
         model.fit.max_error = errors.iter().copied().fold(0.0, f64::max);
         model.fit.median_error = crate::stats::median(&mut errors);
         Some(model)
+    }
+
+    /// Fits the prices that are not 0 to other times of the same rows. The errors remain those of `self`.
+    pub fn refit(&self, rows: &[Observation]) -> Option<Self> {
+        let old = [self.call_ns, self.byte_ns, self.block_ns, self.sync_ns];
+        let selected: Vec<usize> = (0..old.len()).filter(|&term| old[term] > 0.0).collect();
+        let terms = |row: &Observation| {
+            [row.calls, row.bytes, row.blocks, row.syncs].map(|term| term / row.seconds).to_vec()
+        };
+        let design: Vec<Vec<f64>> = rows.iter().filter(|row| row.seconds > 0.0).map(terms).collect();
+        if design.is_empty() || selected.is_empty() {
+            return None;
+        }
+        let mut prices = [0.0; 4];
+        let (_, found) = least_squares(&design, &selected)?;
+        selected.iter().zip(found).for_each(|(&term, price)| prices[term] = price.max(0.0) * 1e9);
+        let [call_ns, byte_ns, block_ns, sync_ns] = prices;
+        Some(Self { call_ns, byte_ns, block_ns, sync_ns, fit: self.fit })
     }
 
     /// Returns the seconds that the model predicts for `row`; ignores the row's own seconds.

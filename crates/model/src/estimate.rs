@@ -19,6 +19,14 @@ pub fn seconds(value: f64, ci95: [f64; 2]) -> String {
     }
 }
 
+/// Returns a price in nanoseconds: `612 ns`, `200 ns to 1.00 µs` for a wide interval, or `about 612 ns` without an interval.
+pub fn price(ns: f64, ci95_ns: Option<[f64; 2]>) -> String {
+    match ci95_ns {
+        Some(ends) => seconds(ns / 1e9, ends.map(|end| end / 1e9)),
+        None => format!("about {}", format_seconds(ns / 1e9)),
+    }
+}
+
 /// Returns the median of some seconds, with `about` if there are too few samples for an interval.
 pub fn median_seconds(summary: &Summary) -> String {
     match summary.n < MIN_SAMPLES {

@@ -4,7 +4,7 @@ use weir_model::bench::BenchAnswer;
 use weir_model::{Ratio, Size, estimate};
 
 use super::{Numbered, View, elapsed, figure, name};
-use crate::rows::ratio;
+use weir_model::bench::ratio;
 
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let key = &view.group.key;

@@ -3,14 +3,14 @@
 use weir_model::{Size, estimate};
 
 use super::{View, elapsed, figure, name};
-use crate::rows::ratio;
+use weir_model::bench::ratio;
 use weir_model::bench::{BenchAnswer, BenchRow, FROM_TO};
 
 /// Methods that copy inside the kernel. Among equally fast rows they are preferred: they need the least code and memory.
 const IN_KERNEL: [&str; 2] = ["copy_file_range", "sendfile"];
 
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
-    if view.rows.len() < 2 {
+    if view.rows.len() < 2 || view.has_lines() {
         return None;
     }
     let best = view.fastest()?;
@@ -39,10 +39,15 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
         && let Some(ahead) = ratio(calls.1, chosen.1)
     {
         let compared = if ahead.is_tie(view.noise) {
-            format!("; read/write with {} ties with it and needs no library", Size(calls.1.record_bytes))
+            format!(
+                "; {} with {} ties with it and needs no library",
+                view.plain_calls(),
+                Size(calls.1.record_bytes)
+            )
         } else {
             format!(
-                "; read/write with {} takes {} its time",
+                "; {} with {} takes {} its time",
+                view.plain_calls(),
                 Size(calls.1.record_bytes),
                 estimate::ratio(&ahead)
             )
@@ -59,8 +64,8 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
 
 /// Returns the block size that is enough for a copy from one directory to another, as its users type it.
 fn block_size(view: &View, best: (usize, &BenchRow)) -> Option<BenchAnswer> {
-    let knee = view.group.model_method.as_deref().filter(|_| view.group.knee.is_some());
-    let enough = knee.and_then(|method| best_plain(view, method)).unwrap_or(best);
+    let method = view.group.model_method.as_deref();
+    let enough = method.and_then(|method| best_plain(view, method)).unwrap_or(best);
     let size = enough.1.record_bytes;
     let text = format!("Blocks of {}: {}.", Size(size), options(size));
     view.answer("What to choose here?", text, vec![elapsed(enough)])
@@ -84,16 +89,15 @@ fn purpose(view: &View) -> &'static str {
         "copy" => "copy",
         "write" => "write",
         "read" => "read",
-        "translate" => "translate",
-        _ => "log",
+        _ => "translate",
     }
 }
 
-/// Returns the method's row at its knee; without a knee, its fastest row.
+/// Returns the method's row with the smallest record that is enough; its fastest row if the knee is of another method.
 fn best_plain<'a>(view: &View<'a>, method: &'a str) -> Option<(usize, &'a BenchRow)> {
-    let knee = view.group.knee.filter(|_| view.group.model_method.as_deref() == Some(method));
-    match knee {
-        Some(knee) => view.at(method, knee.bytes),
+    let of_method = view.gains().filter(|_| view.group.model_method.as_deref() == Some(method));
+    match of_method {
+        Some((_, gains)) => view.at(method, gains.enough()),
         None => view.plain(method).min_by(|a, b| super::seconds(a.1).total_cmp(&super::seconds(b.1))),
     }
 }

@@ -1,13 +1,12 @@
 //! What does it cost that bytes survive a power cut?
 
-use weir_model::bench::{BenchAnswer, BenchRow};
-use weir_model::duration::format_seconds;
-use weir_model::{CostModel, Durability, Ratio, Size, estimate};
+use weir_model::bench::{BenchAnswer, BenchRow, RowGroup};
+use weir_model::{Durability, Ratio, Size, estimate};
 
 use super::{Numbered, View, elapsed, figure, name, seconds};
 use crate::axes::SyncKind;
 use crate::groups::is_without_sync;
-use crate::rows::ratio;
+use weir_model::bench::ratio;
 
 /// Largest median error of the cost model, as a share, for a price of one sync.
 const MAX_FIT_ERROR: f64 = 0.1;
@@ -20,7 +19,7 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let key = &view.group.key;
     let plain = view.sibling(|other| is_without_sync(&other.key, key))?;
     let mut compared: Vec<(Ratio, Numbered, Numbered)> = Vec::new();
-    for &row in &view.rows {
+    for row in view.comparable() {
         let Some(other) = plain.at(&row.1.method, row.1.record_bytes) else { continue };
         compared.extend(per_byte(row.1, other.1).map(|slower| (slower, row, other)));
     }
@@ -34,14 +33,15 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
         false => format!("{} the time without it", estimate::ratio(&slower)),
     };
     let waiting = waiting_share(row.1);
+    let per = if row.1.syncs_per_record() { "" } else { " (it syncs per buffer, not per record)" };
     let text = format!(
-        "{} with {} at {}: {} a record, {compared}.{}{}{durable}",
+        "{} with {} at {}: {} a record{per}, {compared}.{}{}{durable}",
         if kind == SyncKind::End { "One fsync at the end" } else { &key.sync },
         name(row.1),
         Size(row.1.record_bytes),
         a_record(row.1),
         waiting_text(waiting),
-        price(view.group.model).unwrap_or_default()
+        price(view.group).unwrap_or_default()
     );
     let [low, high] = waiting;
     let evidence = vec![
@@ -83,7 +83,8 @@ fn waiting_text([low, high]: [f64; 2]) -> String {
 }
 
 /// Returns the price of one sync by the cost model; `None` if the model fits badly.
-fn price(model: Option<CostModel>) -> Option<String> {
-    let model = model.filter(|model| model.sync_ns > 0.0 && model.fit.median_error <= MAX_FIT_ERROR)?;
-    Some(format!(" One sync costs about {}.", format_seconds(model.sync_ns / 1e9)))
+fn price(group: &RowGroup) -> Option<String> {
+    let model = group.model.filter(|model| model.sync_ns > 0.0 && model.fit.median_error <= MAX_FIT_ERROR)?;
+    let ci95 = group.model_ci95.map(|prices| prices.sync_ns);
+    Some(format!(" One sync costs {}.", estimate::price(model.sync_ns, ci95)))
 }

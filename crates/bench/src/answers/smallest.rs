@@ -1,15 +1,15 @@
 //! Which method wins at the smallest record, where calls cost most?
 
-use weir_model::duration::three_digits;
 use weir_model::{Size, estimate};
 
 use super::{MAX_FIT_ERROR, Numbered, View, elapsed, figure, joined, moving_calls, name, seconds, thousands};
-use crate::rows::ratio;
 use weir_model::bench::BenchAnswer;
+use weir_model::bench::ratio;
 
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let Some(record) = smallest_shared(view) else { return alone(view) };
-    let mut rows: Vec<_> = view.rows.iter().copied().filter(|(_, row)| row.record_bytes == record).collect();
+    let mut rows = view.comparable();
+    rows.retain(|(_, row)| row.record_bytes == record);
     rows.sort_by(|a, b| seconds(a.1).total_cmp(&seconds(b.1)));
     let (first, last) = (*rows.first()?, *rows.last()?);
     let question = "Which method wins at the smallest record, and by how much?";
@@ -54,10 +54,14 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     view.answer(question, text, evidence)
 }
 
-/// Returns the smallest record that more than one row has.
+/// Returns the smallest record that more than one row has. If some rows sync less often than the others, it is only a record that
+/// no other one of the group is smaller than: the answer is about the smallest record.
 fn smallest_shared(view: &View) -> Option<u64> {
-    let of = |record: u64| view.rows.iter().filter(|(_, row)| row.record_bytes == record).count();
-    view.rows.iter().map(|(_, row)| row.record_bytes).filter(|&record| of(record) > 1).min()
+    let rows = view.comparable();
+    let of = |record: u64| rows.iter().filter(|(_, row)| row.record_bytes == record).count();
+    let shared = rows.iter().map(|(_, row)| row.record_bytes).filter(|&record| of(record) > 1).min()?;
+    let smallest = view.rows.iter().map(|(_, row)| row.record_bytes).min()?;
+    (shared == smallest || rows.len() == view.rows.len()).then_some(shared)
 }
 
 /// Compares the smallest record with the best one of the same method, for groups without a shared record.
@@ -74,7 +78,10 @@ fn alone(view: &View) -> Option<BenchAnswer> {
         .group
         .model
         .filter(|model| model.fit.max_error <= MAX_FIT_ERROR)
-        .map(|model| format!("; a call costs about {} ns", three_digits(model.call_ns)))
+        .map(|model| {
+            let ci95 = view.group.model_ci95.map(|prices| prices.call_ns);
+            format!("; a call costs {}", estimate::price(model.call_ns, ci95))
+        })
         .unwrap_or_default();
     let text = format!(
         "{} at {} takes {}, {} the time of {}{calls}.",

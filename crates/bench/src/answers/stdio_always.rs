@@ -4,7 +4,7 @@ use weir_model::bench::BenchAnswer;
 use weir_model::{Ratio, Size};
 
 use super::{View, elapsed, figure, list_sizes};
-use crate::rows::ratio;
+use weir_model::bench::ratio;
 
 /// Compares stdio with read/write at each record size that has both. Returns `None` for fewer than two sizes.
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
@@ -12,6 +12,9 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     let mut evidence = Vec::new();
     for (index, plain) in view.plain("syscall") {
         let Some(stdio) = view.at("stdio", plain.record_bytes) else { continue };
+        if stdio.1.syncs_per_record() != plain.syncs_per_record() {
+            continue;
+        }
         let Some(ratio) = ratio(stdio.1, plain) else { continue };
         evidence.extend([
             elapsed((index, plain)),
@@ -45,9 +48,10 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     if let Some((record, ratio)) = worst {
         let most = if loses.len() > 1 { format!(", most at {}", Size(*record)) } else { String::new() };
         parts.push(format!(
-            "loses at {}{most}, where it takes {} the time of read/write",
+            "loses at {}{most}, where it takes {} the time of {}",
             list_sizes(&loses, &all),
-            weir_model::estimate::ratio(ratio)
+            weir_model::estimate::ratio(ratio),
+            view.plain_calls()
         ));
     }
     let verdict = if ties.is_empty() && loses.is_empty() { "Yes, at every size measured" } else { "No" };

@@ -1,7 +1,6 @@
 //! What did the user-space buffer do?
 
-use weir_model::Size;
-use weir_model::duration::three_digits;
+use weir_model::{Size, estimate};
 
 use super::{View, figure, moving_calls, thousands};
 use weir_model::bench::BenchAnswer;
@@ -18,10 +17,15 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     }
     let each = (files * row.group.bytes) as f64 / calls as f64;
     let pass = view.group.pass_ns.get(&row.method).filter(|ns| **ns > 0.0).map(|ns| {
-        format!(" A request without a system call costs about {} ns.", three_digits(ns / files as f64))
+        let ci95 = view.group.pass_ns_ci95.get(&row.method).map(|ends| ends.map(|end| end / files as f64));
+        format!(" A request without a system call costs {}.", estimate::price(ns / files as f64, ci95))
     });
+    let syncs = match row.syncs_per_record() {
+        true => "",
+        false => " Only these calls sync: a record is durable when the buffer has been written, not before.",
+    };
     let text = format!(
-        "{}'s buffer turned {} requests of {} into {} system calls of about {}.{}",
+        "{}'s buffer turned {} requests of {} into {} system calls of about {}.{syncs}{}",
         row.method,
         thousands(requests),
         Size(row.record_bytes),

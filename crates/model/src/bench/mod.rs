@@ -4,14 +4,17 @@
 //! figures of a row are for the whole `bytes` of the row, scaled up if `extrapolated` is true.
 
 pub mod compare;
+mod curve;
 pub mod trend;
 
 use std::collections::BTreeMap;
 
+use crate::cost::PriceIntervals;
 use crate::{CostModel, Knee, Ratio, Summary};
 use serde::{Deserialize, Serialize};
 
 use crate::duration::TICK_S;
+pub use curve::{Gains, plain_calls, ratio};
 
 /// Value of [`BenchDocument::schema`].
 pub const SCHEMA: &str = "weir-bench/1";
@@ -127,10 +130,16 @@ pub struct RowGroup {
     pub key: GroupKey,
     /// Prices of calls, bytes and syncs.
     pub model: Option<CostModel>,
+    /// Intervals of the prices of `model`; `None` with fewer than 3 rounds, and in documents of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_ci95: Option<PriceIntervals>,
     /// Method of `model` and `knee`.
     pub model_method: Option<String>,
     /// Nanoseconds in user space for each record that the model does not explain, by method.
     pub pass_ns: BTreeMap<String, f64>,
+    /// 95 % intervals of `pass_ns`, by method; empty if `model_ci95` is absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pass_ns_ci95: BTreeMap<String, [f64; 2]>,
     /// Smallest measured record size within 5 % of the best; gains may go on if it is the largest.
     pub knee: Option<Knee>,
     /// Mount options of the file system.

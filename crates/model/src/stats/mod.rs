@@ -9,4 +9,4 @@ mod summary;
 
 pub use bootstrap::{RESAMPLES, interval, resamples};
 pub use ratio::{MIN_SAMPLES, Ratio, pooled_noise};
-pub use summary::{Summary, median};
+pub use summary::{Summary, median, quantile};

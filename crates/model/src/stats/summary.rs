@@ -24,7 +24,7 @@ pub struct Summary {
 }
 
 /// Returns the `tau` quantile (median-unbiased, type 8 of Hyndman and Fan); NaN without values.
-pub(super) fn quantile(values: &mut [f64], tau: f64) -> f64 {
+pub fn quantile(values: &mut [f64], tau: f64) -> f64 {
     if values.is_empty() { f64::NAN } else { Data::new(values).quantile(tau) }
 }
 

@@ -13,10 +13,12 @@ pub(super) fn model(section: &Section) -> Vec<Block> {
     if let Some(model) = &section.group.model {
         let prefix =
             section.group.model_method.as_ref().map_or(String::new(), |method| format!("{method}: "));
-        sentences.push(format!("{prefix}{}.", labels::costs(model)));
+        sentences.push(format!("{prefix}{}.", labels::costs(model, section.group.model_ci95.as_ref())));
     }
     let passes = section.group.pass_ns.iter().filter(|(_, ns)| **ns > 0.0);
-    let passes: Vec<String> = passes.map(|(method, ns)| pass(method, *ns)).collect();
+    let passes: Vec<String> = passes
+        .map(|(method, ns)| pass(method, *ns, section.group.pass_ns_ci95.get(method).copied()))
+        .collect();
     if !passes.is_empty() {
         sentences.push(format!("On top of that, in user space: {}.", list(&passes)));
     }
@@ -24,9 +26,9 @@ pub(super) fn model(section: &Section) -> Vec<Block> {
 }
 
 /// Returns the time of a method in user space for each record; for each byte if the method moves single bytes.
-fn pass(method: &str, ns: f64) -> String {
+fn pass(method: &str, ns: f64, ci95: Option<[f64; 2]>) -> String {
     let thing = if method.starts_with("stdio-char") { "byte" } else { "record" };
-    format!("{method} {} a {thing}", labels::nanoseconds(ns))
+    format!("{method} {} a {thing}", labels::price(ns, ci95))
 }
 
 fn answers_of(document: &BenchDocument, wanted: impl Fn(usize) -> bool) -> Vec<Block> {

@@ -1,8 +1,8 @@
 //! Labels of groups, knees and costs.
 
 use weir_model::bench::GroupKey;
-use weir_model::duration::format_seconds;
-use weir_model::{CostModel, Knee, Size};
+use weir_model::cost::PriceIntervals;
+use weir_model::{CostModel, Knee, Size, estimate};
 
 use crate::number::whole_percent;
 
@@ -80,18 +80,39 @@ pub(super) fn knee(knee: &Knee) -> String {
     }
 }
 
-/// Returns nanoseconds in a fitting unit.
-pub(super) fn nanoseconds(ns: f64) -> String {
-    if ns == 0.0 { "0 ns".into() } else { format_seconds(ns / 1e9) }
+/// Returns a price in a fitting unit, as an interval if it is wide.
+pub(super) fn price(ns: f64, ci95: Option<[f64; 2]>) -> String {
+    if ns == 0.0 { "0 ns".into() } else { estimate::price(ns, ci95) }
 }
 
 /// Returns the cost model as a sentence without its full stop.
-pub(super) fn costs(model: &CostModel) -> String {
-    let price = |thing: &str, ns: f64| (ns > 0.0).then(|| format!(", one {thing} {}", nanoseconds(ns)));
-    let [call, byte] = [model.call_ns, model.byte_ns].map(nanoseconds);
-    let more = [price("block of the page cache", model.block_ns), price("sync", model.sync_ns)];
+pub(super) fn costs(model: &CostModel, ci95: Option<&PriceIntervals>) -> String {
+    format!("{}: {}", prices(model, ci95), fit(model))
+}
+
+/// Returns how far the prices explain the rows that they were fitted to: no prediction of other rows.
+fn fit(model: &CostModel) -> String {
+    let [most, median] = [model.fit.max_error, model.fit.median_error].map(within_percent);
+    let rows = model.fit.rows;
+    let by_half = if most == median { String::new() } else { format!(", half of them within {median} %") };
+    format!("fits its {rows} rows within {most} %{by_half}")
+}
+
+/// Returns a share as a whole percentage of at least 1, for `within`.
+fn within_percent(share: f64) -> String {
+    whole_percent(share.max(0.01))
+}
+
+/// Returns the prices in a clause.
+pub(super) fn prices(model: &CostModel, ci95: Option<&PriceIntervals>) -> String {
+    let ends = |of: fn(&PriceIntervals) -> [f64; 2]| ci95.map(of);
+    let one = |thing: &str, ns: f64, ends| (ns > 0.0).then(|| format!(", one {thing} {}", price(ns, ends)));
+    let call = price(model.call_ns, ends(|prices| prices.call_ns));
+    let byte = price(model.byte_ns, ends(|prices| prices.byte_ns));
+    let more = [
+        one("block of the page cache", model.block_ns, ends(|prices| prices.block_ns)),
+        one("sync", model.sync_ns, ends(|prices| prices.sync_ns)),
+    ];
     let more: String = more.into_iter().flatten().collect();
-    let [most, median] = [model.fit.max_error, model.fit.median_error].map(whole_percent);
-    let fit = format!("predicts every row within {most} % (median {median} %, {} rows)", model.fit.rows);
-    format!("one call costs {call}, one byte {byte}{more}: {fit}")
+    format!("one call costs {call}, one byte {byte}{more}")
 }

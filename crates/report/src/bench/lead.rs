@@ -1,11 +1,11 @@
 //! The most important sentence of a group.
 
-use weir_model::bench::{BenchRow, FROM_TO};
+use weir_model::bench::{BenchRow, FROM_TO, Gains};
 use weir_model::estimate::{median_seconds, short_ratio};
 use weir_model::{Knee, Size};
 
-use super::labels;
 use super::section::{Section, label, variant};
+use super::{labels, lines};
 use crate::text::list;
 
 /// Largest number of rows that tie with the best and are named.
@@ -18,6 +18,7 @@ pub(super) fn lead(section: &Section) -> Option<String> {
         return Some(of_two_directories(section, best, from, to));
     }
     match smallest(section) {
+        _ if section.has_lines() => lines::lead(section),
         Some((smallest, _)) => Some(of_curve(section, smallest, best)),
         None => Some(of_methods(section, best)),
     }
@@ -39,7 +40,7 @@ pub(super) fn smallest<'a>(section: &Section<'a>) -> Option<(&'a BenchRow, f64)>
 }
 
 /// Returns the time of a row, with `about` if it is extrapolated and `*` if the table has a remark.
-fn time(row: &BenchRow) -> String {
+pub(super) fn time(row: &BenchRow) -> String {
     let text = row.elapsed_s.map_or(String::new(), |elapsed| median_seconds(&elapsed));
     let about = if row.extrapolated && !text.starts_with("about") { "about " } else { "" };
     format!("{about}{text}{}", if row.remark.is_some() { " *" } else { "" })
@@ -53,7 +54,7 @@ fn of_curve(section: &Section, row: &BenchRow, best: &BenchRow) -> String {
     let seconds = |row: &BenchRow| row.elapsed_s.map_or(f64::INFINITY, |elapsed| elapsed.median);
     let is_other =
         |other: &BenchRow| other.record_bytes == row.record_bytes && variant(other) != variant(row);
-    let others = section.measured().filter(|(other, other_s)| is_other(other) && *other_s < seconds(row));
+    let others = section.comparable().filter(|(other, other_s)| is_other(other) && *other_s < seconds(row));
     if let Some((other, _)) = others.min_by(|a, b| a.1.total_cmp(&b.1)) {
         text += &format!(", {} {}", variant(other), time(other));
     }
@@ -61,16 +62,21 @@ fn of_curve(section: &Section, row: &BenchRow, best: &BenchRow) -> String {
     text + &gains(section)
 }
 
-/// Returns the rows that tie with the best, in parentheses; empty for none.
-fn tied(section: &Section, best: &BenchRow) -> String {
+/// Returns which rows tie with the best; `None` for none.
+fn tied_names(section: &Section, best: &BenchRow) -> Option<String> {
     let is_tie = |row: &BenchRow| row.ties_with_best && !std::ptr::eq(row, best);
     let ties: Vec<String> =
         section.measured().filter(|(row, _)| is_tie(row)).map(|(row, _)| label(row)).collect();
     match ties.len() {
-        0 => String::new(),
-        1..=TIES_NAMED => format!(" (ties with {})", list(&ties)),
-        many => format!(" ({many} others tie with it)"),
+        0 => None,
+        1..=TIES_NAMED => Some(format!("ties with {}", list(&ties))),
+        many => Some(format!("{many} others tie with it")),
     }
+}
+
+/// Returns the rows that tie with the best, in parentheses; empty for none.
+fn tied(section: &Section, best: &BenchRow) -> String {
+    tied_names(section, best).map_or(String::new(), |ties| format!(" ({ties})"))
 }
 
 /// Returns whether the interval of a knee reaches the largest record: larger ones may then gain more.
@@ -78,28 +84,34 @@ fn is_open(section: &Section, knee: &Knee) -> bool {
     section.largest_of_knee().is_none_or(|largest| knee.ci95[1] >= largest)
 }
 
-/// Returns the sentence about the knee. A curve without a knee falls up to its largest record.
+/// Returns where the gains of larger records stop.
+fn gains_of(section: &Section) -> Option<Gains> {
+    Gains::of(&section.curve(), section.group.knee, section.noise)
+}
+
+/// Returns the sentence about the gains of larger records, which names the curve.
 fn gains(section: &Section) -> String {
-    if let Some(knee) = section.knee() {
-        let or_more = if is_open(section, &knee) { " or more" } else { "" };
-        return format!(" Gains stop at {}{or_more}.", labels::knee(&knee));
-    }
-    let own = section.measured().map(|(row, _)| row);
-    let own = own.filter(|row| Some(&row.method) == section.group.model_method.as_ref());
-    let mut sizes: Vec<u64> = own.map(|row| row.record_bytes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    match sizes.as_slice() {
-        [_, .., largest] => {
-            format!(" No knee: gains go on up to {}, the largest record measured.", Size(*largest))
+    let curve = section.curve();
+    let (Some(gains), Some(row)) = (gains_of(section), curve.first()) else { return String::new() };
+    let method = variant(row);
+    match gains {
+        Gains::Stop(knee) => {
+            let or_more = if is_open(section, &knee) { " or more" } else { "" };
+            format!(" Gains of {method} stop at {}{or_more}.", labels::knee(&knee))
         }
-        _ => String::new(),
+        Gains::Level { from, to, .. } => {
+            let [from, to] = [from, to].map(Size);
+            format!(" {method}: no gain from {from} to {to}, the largest record measured, exceeds the noise.")
+        }
+        Gains::GoOn { to, .. } => {
+            format!(" No knee: gains of {method} go on up to {}, the largest record measured.", Size(to))
+        }
     }
 }
 
 fn of_methods(section: &Section, best: &BenchRow) -> String {
     let mut text = format!("Fastest: {}, {}{}", label(best), time(best), tied(section, best));
-    let slowest = section.measured().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(row, _)| row);
+    let slowest = section.comparable().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(row, _)| row);
     if let Some(row) = slowest.filter(|row| !row.ties_with_best && !std::ptr::eq(*row, best)) {
         let vs = row.vs_best.map_or(String::new(), |vs| format!(", {} the best", short_ratio(&vs)));
         text += &format!(". Slowest: {}, {}{vs}", label(row), time(row));
@@ -109,23 +121,28 @@ fn of_methods(section: &Section, best: &BenchRow) -> String {
 
 /// Returns the answer for a copy between two directories: the block size that is enough, and what is faster still.
 fn of_two_directories(section: &Section, best: &BenchRow, from: &str, to: &str) -> String {
-    let knee = section.knee_row();
-    let enough = knee.unwrap_or(best);
     let may_gain = || "larger ones may gain more".to_string();
-    let (are, more) = match section.knee().filter(|_| knee.is_some()) {
-        Some(knee) if is_open(section, &knee) => ("or more are needed", may_gain()),
-        Some(knee) if knee.ci95[1] > knee.bytes => {
+    let gains = gains_of(section);
+    let (are, more) = match gains {
+        Some(Gains::Stop(knee)) if is_open(section, &knee) => ("or more are needed", may_gain()),
+        Some(Gains::Stop(knee)) if knee.ci95[1] > knee.bytes => {
             ("are about enough", format!("those above {} win less than 5 %", Size(knee.ci95[1])))
         }
-        Some(_) => ("are enough", "larger ones win less than 5 %".into()),
-        None => ("are the fastest measured", may_gain()),
+        Some(Gains::Stop(_)) => ("are enough", "larger ones win less than 5 %".into()),
+        Some(Gains::Level { to, .. }) => {
+            ("are enough", format!("no gain up to {}, the largest measured, exceeds the noise", Size(to)))
+        }
+        Some(Gains::GoOn { .. }) | None => ("are the fastest measured", may_gain()),
     };
+    let of_gains = |gains: Gains| section.curve().into_iter().find(|row| row.record_bytes == gains.enough());
+    let enough = gains.and_then(of_gains).unwrap_or(best);
+    let ties = if std::ptr::eq(enough, best) { tied_names(section, best) } else { None };
     let mut text = format!(
         "From {from} to {to}: blocks of {} {are} ({} {}{}); {more}",
         Size(enough.record_bytes),
         variant(enough),
         time(enough),
-        if std::ptr::eq(enough, best) { tied(section, best) } else { String::new() }
+        ties.map_or(String::new(), |ties| format!("; {ties}"))
     );
     let is_other = best.method != enough.method && !enough.ties_with_best;
     if let Some(vs) = enough.vs_best.filter(|_| is_other) {

@@ -8,6 +8,7 @@ mod export;
 mod header;
 mod labels;
 mod lead;
+mod lines;
 mod notes;
 mod overview;
 mod page;

@@ -172,9 +172,16 @@ fn vs_best(context: &Context, row: &BenchRow) -> TableCell {
     if context.best.is_some_and(|best| std::ptr::eq(best, row)) {
         return TableCell::new("best", Emphasis::Good);
     }
-    let Some(vs) = row.vs_best else { return ABSENT.into() };
+    let Some(text) = vs_best_text(row) else { return ABSENT.into() };
     match row.ties_with_best {
-        true => TableCell::new(format!("= {}", short_ratio(&vs)), Emphasis::Good),
-        false => short_ratio(&vs).into(),
+        true => TableCell::new(text, Emphasis::Good),
+        false => text.into(),
     }
+}
+
+/// Returns the ratio of a row to the best one, as an interval if it is wide; `None` for a row that is not compared.
+pub(super) fn vs_best_text(row: &BenchRow) -> Option<String> {
+    let text = short_ratio(&row.vs_best?);
+    let is_tie = row.ties_with_best && !row.is_best();
+    Some(if is_tie { format!("= {text}") } else { text })
 }

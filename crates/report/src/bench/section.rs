@@ -17,6 +17,8 @@ pub(super) struct Section<'a> {
     pub rows: Vec<&'a BenchRow>,
     /// Names of the curves: methods with their parameters other than the record size.
     pub variants: Vec<String>,
+    /// Relative difference up to which two figures count as equal.
+    pub noise: f64,
 }
 
 /// Returns the parameters of a row: buffer, mode, records in a call, requests in flight.
@@ -77,8 +79,10 @@ fn unlisted(key: &GroupKey) -> RowGroup {
     RowGroup {
         key: key.clone(),
         model: None,
+        model_ci95: None,
         model_method: None,
         pass_ns: Default::default(),
+        pass_ns_ci95: Default::default(),
         knee: None,
         mount_options: String::new(),
     }
@@ -94,7 +98,7 @@ impl<'a> Section<'a> {
             }
         }
         rows.sort_by_key(|row| variant_index(&variants, row));
-        Self { group, rows, variants }
+        Self { group, rows, variants, noise: document.noise.floor() }
     }
 
     /// Returns the properties that all rows share.
@@ -119,27 +123,42 @@ impl<'a> Section<'a> {
 
     /// Returns the row that the ratios refer to, else the row with the smallest elapsed time.
     pub fn best(&self) -> Option<(&'a BenchRow, f64)> {
-        let least = || self.measured().min_by(|a, b| a.1.total_cmp(&b.1));
+        let rank = |row: &BenchRow| !row.syncs_per_record();
+        let least = || self.measured().min_by(|a, b| rank(a.0).cmp(&rank(b.0)).then(a.1.total_cmp(&b.1)));
         self.measured().find(|(row, _)| row.is_best()).or_else(least)
     }
 
-    /// Returns the knee, unless it is the largest record of its method: gains may then go on.
-    pub fn knee(&self) -> Option<Knee> {
-        self.group.knee?.within(self.largest_of_knee()?)
+    /// Returns the measured rows that sync as often as the best one: the others have another durability.
+    pub fn comparable(&self) -> impl Iterator<Item = (&'a BenchRow, f64)> {
+        let best = self.best().is_none_or(|(row, _)| row.syncs_per_record());
+        self.measured().filter(move |(row, _)| row.syncs_per_record() == best)
     }
 
-    /// Returns the largest record of the knee's method.
+    /// Returns whether the record size is the length of a line, which the program cannot choose.
+    pub fn has_lines(&self) -> bool {
+        self.key().workload == "log"
+    }
+
+    /// Returns the rows of the knee's curve by record size.
+    pub fn curve(&self) -> Vec<&'a BenchRow> {
+        self.group.curve(self.measured().map(|(row, _)| row))
+    }
+
+    /// Returns the knee, unless it is the largest record of its method: gains may then go on. Lines have none: their length is no
+    /// choice.
+    pub fn knee(&self) -> Option<Knee> {
+        self.group.knee?.within(self.largest_of_knee()?).filter(|_| !self.has_lines())
+    }
+
+    /// Returns the largest record of the knee's curve.
     pub fn largest_of_knee(&self) -> Option<u64> {
-        let method = self.group.model_method.as_ref()?;
-        self.measured().filter(|(row, _)| row.method == *method).map(|(row, _)| row.record_bytes).max()
+        self.curve().last().map(|row| row.record_bytes)
     }
 
     /// Returns the row of the knee.
     pub fn knee_row(&self) -> Option<&'a BenchRow> {
-        let (knee, method) = (self.knee()?, self.group.model_method.as_ref()?);
-        self.measured()
-            .map(|(row, _)| row)
-            .find(|row| row.method == *method && row.record_bytes == knee.bytes)
+        let knee = self.knee()?;
+        self.curve().into_iter().find(|row| row.record_bytes == knee.bytes)
     }
 
     /// Returns whether some method has enough record sizes for a plot.

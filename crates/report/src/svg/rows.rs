@@ -7,8 +7,9 @@ use crate::scale::{Axis, Scale};
 const CHARACTER: f64 = 7.2;
 /// Largest share of the width for labels beside the marks.
 const MAX_LABELS: f64 = 0.4;
-/// Room at the right for a figure.
+/// Least room at the right for a figure, and the room of a digit. Figures have 11 pixels.
 const RIGHT: f64 = 68.0;
+const DIGIT: f64 = 6.6;
 /// Room below the rows for the axis.
 const BOTTOM: f64 = 40.0;
 
@@ -18,13 +19,27 @@ pub struct RowChart {
     pub svg: Svg,
     scale: Scale,
     left: f64,
+    right: f64,
     pitch: f64,
     above: bool,
 }
 
 impl RowChart {
     /// Makes a chart with one row for each label; `None` if the axis can show none of the values.
-    pub fn new(width: f64, labels: &[String], (axis, values): (Axis, &[f64]), name: &str) -> Option<Self> {
+    pub fn new(width: f64, labels: &[String], axis: (Axis, &[f64]), name: &str) -> Option<Self> {
+        Self::with_figures(width, labels, axis, name, &[])
+    }
+
+    /// Makes a chart as [`Self::new`], with room at the right for the given figures.
+    pub fn with_figures(
+        width: f64,
+        labels: &[String],
+        (axis, values): (Axis, &[f64]),
+        name: &str,
+        figures: &[&str],
+    ) -> Option<Self> {
+        let digits = figures.iter().map(|figure| figure.chars().count()).max().unwrap_or(0) as f64;
+        let right = RIGHT.max(digits * DIGIT + 12.0);
         let scale = Scale::new(axis, values.iter().copied())?;
         let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0) as f64;
         let above = width <= NARROW;
@@ -35,13 +50,13 @@ impl RowChart {
         let mut svg = Svg::new(width, labels.len() as f64 * pitch + BOTTOM + 6.0);
         let bottom = svg.height - BOTTOM;
         for (share, label) in scale.ticks(if above { 4 } else { 7 }) {
-            let x = left + share * (width - RIGHT - left);
+            let x = left + share * (width - right - left);
             svg.line("grid", [x, 4.0], [x, bottom]);
             svg.text("tick", [x.max(label.chars().count() as f64 * 3.5), bottom + 15.0], "middle", &label);
         }
-        svg.line("axis", [left, bottom], [width - RIGHT, bottom]);
+        svg.line("axis", [left, bottom], [width - right, bottom]);
         svg.text("name", [width - 4.0, bottom + 33.0], "end", name);
-        let mut chart = Self { svg, scale, left, pitch, above };
+        let mut chart = Self { svg, scale, left, right, pitch, above };
         let room = ((if above { width - 12.0 } else { left - 10.0 }) / CHARACTER) as usize;
         for (row, label) in labels.iter().enumerate() {
             let text = shortened(label, room);
@@ -62,7 +77,7 @@ impl RowChart {
 
     /// Returns the horizontal position of a value; values outside of the axis are at its nearest end.
     pub fn x(&self, value: f64) -> f64 {
-        let right = self.svg.width - RIGHT;
+        let right = self.svg.width - self.right;
         let share = self.scale.share(value).unwrap_or(if value > self.scale.middle() { 1.0 } else { 0.0 });
         self.left + share * (right - self.left)
     }
@@ -77,7 +92,7 @@ impl RowChart {
     /// Writes a figure at the right end of a row.
     pub fn figure(&mut self, row: usize, text: &str) {
         let (y, height) = self.band(row);
-        self.svg.text("figure", [self.svg.width - RIGHT + 8.0, y + height - 3.5], "start", text);
+        self.svg.text("figure", [self.svg.width - self.right + 8.0, y + height - 3.5], "start", text);
     }
 }
 

@@ -155,9 +155,9 @@ pub fn residuals(section: &Section, prefix: &str) -> Option<Picture> {
     };
     framed(NARROW)?;
     let description = format!(
-        "The fitted model beside the measurement: {}. Points in the shaded part are within 10 %; the median error is {} %.",
-        super::super::labels::costs(&model).split(": ").next().unwrap_or_default(),
-        whole_percent(model.fit.median_error)
+        "The model beside the measurement: {}. Points in the shaded part are within 10 %. {}",
+        super::super::labels::prices(&model, section.group.model_ci95.as_ref()),
+        errors(section)
     );
     Some(Picture::new(
         &format!("{prefix}model"),
@@ -171,6 +171,26 @@ pub fn residuals(section: &Section, prefix: &str) -> Option<Picture> {
             chart.svg
         },
     ))
+}
+
+/// Returns the largest error of the rows that the prices were fitted to, and of the other rows.
+fn errors(section: &Section) -> String {
+    let method = section.group.model_method.as_deref();
+    let most = |is_fitted: bool| {
+        let own = section.measured().filter(|(row, _)| (Some(row.method.as_str()) == method) == is_fitted);
+        own.filter_map(|(row, seconds)| Some((row.predicted_s? / seconds - 1.0).abs())).reduce(f64::max)
+    };
+    let percent = |share: f64| whole_percent(share.max(0.01));
+    let fitted = match (method, most(true)) {
+        (Some(method), Some(most)) => {
+            format!("The prices were fitted to the rows of {method}, which are within {} %", percent(most))
+        }
+        _ => return String::new(),
+    };
+    match most(false) {
+        Some(others) => format!("{fitted}; the rows of the other methods are within {} %.", percent(others)),
+        None => format!("{fitted}."),
+    }
 }
 
 /// Returns a published table beside this machine's figures, both divided by their best.

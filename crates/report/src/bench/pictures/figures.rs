@@ -5,9 +5,10 @@ use weir_model::bench::compare::{ComparedRow, ComparisonVerdict};
 use weir_model::duration::format_seconds;
 use weir_model::{Ratio, Size, estimate};
 
+use super::super::rows::vs_best_text;
 use super::super::section::{Section, label};
 use super::{LOG_NUMBER, MAX_ROWS, NUMBER, left_out};
-use crate::number::{percent, ratio};
+use crate::number::percent;
 use crate::svg::{NARROW, Picture, RowChart, Svg, series_class};
 
 /// Samples of a row that are drawn: more dots than this cover each other.
@@ -21,6 +22,8 @@ struct Branch {
     series: usize,
     ratio: Ratio,
     tip: String,
+    /// Figure at the end of the line.
+    figure: String,
 }
 
 /// Draws ratios with their intervals and the part within the noise.
@@ -29,7 +32,8 @@ fn draw(width: f64, branches: &[Branch], noise: f64, name: &str) -> Option<Svg> 
     let mut values: Vec<f64> = branches.iter().flat_map(|branch| branch.ratio.ci95).collect();
     values.extend(branches.iter().map(|branch| branch.ratio.value));
     values.extend([1.0 / (1.0 + noise), 1.0 + noise]);
-    let mut chart = RowChart::new(width, &labels, (LOG_NUMBER, &values), name)?;
+    let figures: Vec<&str> = branches.iter().map(|branch| branch.figure.as_str()).collect();
+    let mut chart = RowChart::with_figures(width, &labels, (LOG_NUMBER, &values), name, &figures)?;
     chart.shade(1.0 / (1.0 + noise), 1.0 + noise);
     for (row, branch) in branches.iter().enumerate() {
         let (top, height) = chart.band(row);
@@ -40,7 +44,7 @@ fn draw(width: f64, branches: &[Branch], noise: f64, name: &str) -> Option<Svg> 
         chart.svg.line("whisker", [low, y], [high, y]);
         chart.svg.mark("mark", branch.series, [x, y], &branch.tip);
         chart.svg.end("g");
-        chart.figure(row, &ratio(branch.ratio.value));
+        chart.figure(row, &branch.figure);
     }
     Some(chart.svg)
 }
@@ -67,7 +71,8 @@ pub fn forest(section: &Section, noise: f64, prefix: &str) -> Option<Picture> {
             let vs = row.vs_best?;
             let tie = if row.ties_with_best && !row.is_best() { ", a tie with the best" } else { "" };
             let tip = format!("{}: {} the best{tie}", label(row), estimate::ratio(&vs));
-            Some(Branch { label: label(row), series: section.series(row), ratio: vs, tip })
+            let figure = vs_best_text(row)?;
+            Some(Branch { label: label(row), series: section.series(row), ratio: vs, tip, figure })
         })
         .collect();
     let shown = &branches[..branches.len().min(MAX_ROWS)];
@@ -103,7 +108,7 @@ pub fn compared(rows: &[&ComparedRow], noise: f64, id: &str) -> Option<Picture> 
             let label = format!("{}{buffer} {}", row.method, Size(row.record_bytes));
             let [a, b] = [row.a_s, row.b_s].map(format_seconds);
             let tip = format!("{label}: A {a}, B {b}, {}", estimate::ratio(&row.ratio));
-            Branch { label, series, ratio: row.ratio, tip }
+            Branch { label, series, ratio: row.ratio, tip, figure: estimate::short_ratio(&row.ratio) }
         })
         .collect();
     let description = format!(

@@ -1,9 +1,9 @@
 //! Ratios by method and record size as a map of colours.
 
-use weir_model::Size;
+use weir_model::{Size, estimate};
 
+use super::super::rows::vs_best_text;
 use super::super::section::{Section, label};
-use crate::number::ratio;
 use crate::svg::{NARROW, Picture, Svg};
 
 /// Height of a cell in pixels: room for one figure.
@@ -12,8 +12,9 @@ const CELL: f64 = 26.0;
 const LEFT: f64 = 150.0;
 /// Smallest numbers of methods and sizes for a map: with fewer, the curves show as much.
 const MIN_CELLS: usize = 3;
-/// Width of a cell that a figure fits into.
-const FIGURE: f64 = 38.0;
+/// Width of a digit in a figure, and the least room beside it.
+const DIGIT: f64 = 6.6;
+const ROOM: f64 = 4.0;
 
 /// Returns the map of a group's ratios to its best row.
 pub fn heat(section: &Section, prefix: &str) -> Option<Picture> {
@@ -44,13 +45,15 @@ pub fn heat(section: &Section, prefix: &str) -> Option<Picture> {
             let x = left + column as f64 * cell;
             // Each factor has the same step of colour. At 0.78 a figure is still readable in light and in dark style.
             let depth = 0.08 + 0.7 * (vs.value.max(1.0).ln() / most.ln().max(f64::MIN_POSITIVE)).min(1.0);
-            let tip = format!("{}: {} the best", label(row), ratio(vs.value));
+            let figure = vs_best_text(row).unwrap_or_default();
+            let tip = format!("{}: {} the best", label(row), estimate::ratio(&vs));
             let place = [("x", x), ("y", top), ("width", cell), ("height", CELL)];
             svg.begin("g", &[("fill-opacity", &format!("{depth:.2}"))]);
             svg.element("rect", "cell", &place, Some(&tip));
             svg.end("g");
-            if cell >= FIGURE {
-                svg.text("figure", [x + cell / 2.0, top + 17.0], "middle", &ratio(vs.value));
+            // A wide interval may not fit: its row's tip and the table have it.
+            if figure.chars().count() as f64 * DIGIT + ROOM <= cell {
+                svg.text("figure", [x + cell / 2.0, top + 17.0], "middle", &figure);
             }
         }
         let bottom = height - 42.0;
@@ -63,6 +66,7 @@ pub fn heat(section: &Section, prefix: &str) -> Option<Picture> {
         svg.text("name", [width - 4.0, bottom + 33.0], "end", "record size");
         svg
     };
-    let description = "Time divided by that of the best row. The stronger the colour, the slower.";
+    let description = "Time divided by that of the best row; = is a tie, and two figures are an interval. The stronger the \
+                       colour, the slower. An interval that does not fit into its field is in the table.";
     Some(Picture::new(&format!("{prefix}map"), "Method and record size", description, Vec::new(), draw))
 }

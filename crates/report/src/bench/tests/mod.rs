@@ -1,4 +1,5 @@
 mod export;
+mod headline;
 mod screen;
 
 use crate::style::Style;
