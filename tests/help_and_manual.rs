@@ -104,7 +104,8 @@ fn dist_writes_man_pages_and_completions() {
         ]
     );
     let page = std::fs::read_to_string(dir.path().join("out/man/weir-bench.1")).unwrap();
-    assert!(page.contains(".TH") && page.contains("budget") && page.contains("Examples"), "{page}");
+    assert!(page.contains(".TH") && page.contains("budget"), "{page}");
+    check_pages(&dir.path().join("out/man"));
     for file in ["weir.bash", "_weir", "weir.fish"] {
         let text = std::fs::read_to_string(dir.path().join("out/completions").join(file)).unwrap();
         assert!(text.contains("budget") && text.contains("bench"), "{file}");
@@ -116,6 +117,36 @@ fn dist_writes_man_pages_and_completions() {
     }
     let blocked = run(dir.path(), &["dist", "/proc/nowhere"]);
     assert_eq!(blocked.status.code(), Some(1), "{}", text(&blocked.stderr));
+}
+
+/// Checks the sections of each page, and those of `weir-bench.1` line by line.
+fn check_pages(dir: &std::path::Path) {
+    for name in names(dir) {
+        let page = std::fs::read_to_string(dir.join(&name)).unwrap();
+        assert!(!page.contains(".SH EXTRA"), "{name}: {page}");
+        let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+        assert_eq!(sections[..3], ["NAME", "SYNOPSIS", "DESCRIPTION"], "{name}");
+        // Examples are not filled: each begins a line of its own.
+        if let Some(examples) = page.split(".SH \"EXAMPLES\"\n").nth(1) {
+            let lines: Vec<&str> = examples.lines().take_while(|line| *line != ".fi").collect();
+            assert!(lines[0] == ".nf" && lines[1].starts_with("weir"), "{name}: {lines:?}");
+            assert!(
+                lines.iter().all(|line| line.replace('\\', "").chars().count() <= 73),
+                "{name}: {lines:#?}"
+            );
+        }
+    }
+    let page = std::fs::read_to_string(dir.join("weir-bench.1")).unwrap();
+    for text in [
+        ".SH \"EXAMPLES\"\n.nf\nweir bench copy  ",
+        ".SH \"EXIT STATUS\"\n.nf\n0    success\n",
+        "\n.SH NOTES\n~ marks a row",
+        "[\\fB\\-\\-size\\fR\\ \\fISIZE\\fR]",
+        "[\\fIWORKLOAD\\fR...]",
+        "[\\fB\\-\\-exact\\fR]",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
 }
 
 #[test]

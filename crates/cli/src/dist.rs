@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
 use crate::Cli;
 use crate::exit_status::FAILED;
+use crate::manual;
 
 /// Write man pages and shell completions into a directory
 #[derive(clap::Args)]
@@ -29,11 +30,24 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
+/// Writes the man pages of `command` and of its verbs that are not hidden.
+fn write_pages(command: &Command, dir: &Path) -> std::io::Result<()> {
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        write_pages(verb, dir)?;
+    }
+    let name = command.get_display_name().unwrap_or(command.get_name());
+    let mut text = Vec::new();
+    manual::page(command, &mut text)?;
+    fs::write(dir.join(format!("{name}.1")), text)
+}
+
 fn write_all(dir: &Path) -> std::io::Result<()> {
     let (man, completions) = (dir.join("man"), dir.join("completions"));
     fs::create_dir_all(&man)?;
     fs::create_dir_all(&completions)?;
-    clap_mangen::generate_to(Cli::command(), &man)?;
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    write_pages(&command, &man)?;
     for (shell, name) in [(Shell::Bash, "weir.bash"), (Shell::Zsh, "_weir"), (Shell::Fish, "weir.fish")] {
         let mut text = Vec::new();
         clap_complete::generate(shell, &mut Cli::command(), "weir", &mut text);

@@ -19,6 +19,7 @@ mod exit_status;
 mod flush;
 mod lab;
 mod log;
+mod manual;
 mod output;
 mod output_file;
 mod own_command;

@@ -15,7 +15,7 @@ pub fn text() -> String {
     let syncs: Vec<_> = SyncKind::ALL.iter().map(|kind| (kind.name(), kind.title())).collect();
     let caches: Vec<_> = CacheState::ALL.iter().map(|state| (state.name(), state.title())).collect();
     let advices: Vec<_> = Advice::ALL.iter().map(|advice| (advice.name(), advice.title())).collect();
-    let file_systems: Vec<_> = loop_image::names().into_iter().map(|name| (name, "")).collect();
+    let file_systems: Vec<_> = loop_image::names().into_iter().map(|name| (name, made_by(name))).collect();
     let tables: Vec<_> =
         published::tables().iter().map(|table| (table.id.as_str(), table.title.as_str())).collect();
     [
@@ -30,8 +30,52 @@ pub fn text() -> String {
     .concat()
 }
 
+/// Width of a line in columns.
+const WIDTH: usize = 80;
+
+/// Returns how weir creates a file system.
+fn made_by(name: &str) -> &'static str {
+    match name {
+        "tmpfs" => "in memory, mount(2)",
+        "xfs" | "btrfs" => "on a loop image of at least 320 MiB, mkfs(8)",
+        "ext2" => "on a loop image of at least 16 MiB, mkfs(8)",
+        _ => "on a loop image of at least 64 MiB, mkfs(8)",
+    }
+}
+
 fn section(title: &str, entries: &[(&str, &str)]) -> String {
     let width = entries.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let lines: String = entries.iter().map(|(name, text)| format!("  {name:width$}  {text}\n")).collect();
+    let indent = width + 4;
+    let mut lines = String::new();
+    for (name, text) in entries {
+        let mut line = format!("  {name:width$} ");
+        for word in text.split_whitespace() {
+            if line.chars().count() + 1 + word.chars().count() > WIDTH {
+                lines += line.trim_end();
+                lines.push('\n');
+                line = " ".repeat(indent - 1);
+            }
+            line.push(' ');
+            line += word;
+        }
+        lines += line.trim_end();
+        lines.push('\n');
+    }
     format!("{title}\n{lines}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_fits_80_columns_and_explains_each_word() {
+        let text = text();
+        let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
+        assert!(widest.chars().count() <= WIDTH, "{widest}");
+        assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
+        let entries = text.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+        assert!(entries.clone().count() > 40, "{text}");
+        assert!(entries.clone().all(|line| line.split_whitespace().count() > 1), "{text}");
+    }
 }

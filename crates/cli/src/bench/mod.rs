@@ -148,7 +148,7 @@ enum SubVerb {
 
 const EXAMPLES: &str = "\
 Examples:
-  weir bench copy                                     the textbook's table
+  weir bench copy                                     read/write and stdio, warm
   weir bench copy --method all --records 4K,64K,1MiB  every way to copy
   weir bench copy1-copy2                              answers about stdio
   weir bench write --size 1MB --sync none,end,o_sync  what durability costs
@@ -156,7 +156,8 @@ Examples:
   weir bench log --mode none,line,full --records 64,4096
   weir bench copy --fs ext4,xfs,btrfs,tmpfs           file systems (root only)
   weir bench copy --dir /data --dir /mnt/backup       block size of a backup
-  weir bench --published tlpi-13 --budget 170s        published tables
+  weir bench --published tlpi-13-1                    the textbook's table, cold
+  weir bench --published tlpi-13 --budget 170s        all tables of its chapter
   weir bench copy --html copy.html --open             a page with pictures
   weir bench copy --json a.json; weir bench compare a.json b.json
 
