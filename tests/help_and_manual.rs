@@ -129,17 +129,20 @@ fn check_pages(dir: &std::path::Path) {
         // Examples are not filled: each begins a line of its own.
         if let Some(examples) = page.split(".SH \"EXAMPLES\"\n").nth(1) {
             let lines: Vec<&str> = examples.lines().take_while(|line| *line != ".fi").collect();
-            assert!(lines[0] == ".nf" && lines[1].starts_with("weir"), "{name}: {lines:?}");
             assert!(
-                lines.iter().all(|line| line.replace('\\', "").chars().count() <= 73),
+                lines[0] == ".in 2n" && lines[1] == ".nf" && lines[2].starts_with("weir"),
+                "{name}: {lines:?}"
+            );
+            assert!(
+                lines.iter().all(|line| line.replace("\\e", "e").replace('\\', "").chars().count() <= 78),
                 "{name}: {lines:#?}"
             );
         }
     }
     let page = std::fs::read_to_string(dir.join("weir-bench.1")).unwrap();
     for text in [
-        ".SH \"EXAMPLES\"\n.nf\nweir bench copy  ",
-        ".SH \"EXIT STATUS\"\n.nf\n0    success\n",
+        ".SH \"EXAMPLES\"\n.in 2n\n.nf\nweir bench copy  ",
+        ".SH \"EXIT STATUS\"\n.in 2n\n.nf\n0    success\n",
         "\n.SH NOTES\n~ marks a row",
         "[\\fB\\-\\-size\\fR\\ \\fISIZE\\fR]",
         "[\\fIWORKLOAD\\fR...]",

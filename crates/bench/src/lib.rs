@@ -36,4 +36,3 @@ mod shared;
 mod verify;
 
 pub use error::{Error, Result};
-pub use rows::ratio;

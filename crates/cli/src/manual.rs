@@ -85,11 +85,11 @@ fn sections(text: &str) -> String {
         let (first, rest) = part.split_once('\n').unwrap_or((part, ""));
         match first.strip_suffix(':').filter(|_| rest.starts_with(' ')) {
             Some(heading) => {
-                let _ = writeln!(roff, ".SH \"{}\"\n.nf", heading.to_uppercase());
-                // A page is indented: without the text's own indentation it has room for its 80 columns.
+                let _ = writeln!(roff, ".SH \"{}\"\n.in 2n\n.nf", heading.to_uppercase());
+                // The text's own indentation instead of the page's, which would leave too few of 80 columns.
                 let lines = rest.lines().map(|line| line.strip_prefix("  ").unwrap_or(line));
                 lines.for_each(|line| roff += &format!("{}\n", escaped(line)));
-                roff += ".fi\n";
+                roff += ".fi\n.in\n";
                 has_notes = false;
             }
             None if part.trim().is_empty() => {}

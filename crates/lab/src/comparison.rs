@@ -22,7 +22,7 @@ pub fn rows(path: &Path, first: &str, second: &str) -> Result<(ComparisonVerdict
         let found = found.ok_or_else(|| failed(io::Error::other(format!("it has no row {conditions}"))))?;
         serde_json::from_value(found).map_err(|error| failed(error.into()))
     };
-    let ratio = weir_bench::ratio(&row(first)?, &row(second)?)
+    let ratio = weir_model::bench::ratio(&row(first)?, &row(second)?)
         .ok_or_else(|| failed(io::Error::other(format!("no round has both {first} and {second}"))))?;
     let document: Value = serde_json::from_slice(&fs::read(path).map_err(failed)?)
         .map_err(|error| failed(io::Error::other(error)))?;

@@ -44,7 +44,7 @@ const EXAMPLES: &str = "\
 Examples:
   weir log check all.log
   weir log check out --record len:9999 --uniform
-  weir log check web.log --pattern '(?<writer>web\\d+)\\[\\d+\\]: #(?<number>\\d+) .*'
+  weir log check x.log --pattern '(?<writer>web\\d+)\\[\\d+\\]: #(?<number>\\d+) .*'
 
 Exit status:
   0  every record is whole, no bytes follow the last one, and no number is missing or repeated
