@@ -150,3 +150,22 @@ fn records_in_a_memory_handler_of_python_are_counted() {
     waiting.wait().expect("it ends");
     assert!(peek.contains(&format!("{RECORDS}: weir flush cannot write them")), "{peek}");
 }
+
+/// The C library writes standard error without a buffer, so a process that still runs keeps no bytes for it.
+#[test]
+fn trace_of_a_running_process_does_not_doubt_its_standard_error() {
+    let code = "#include <stdio.h>\n#include <unistd.h>\nint main(void) {\n\
+        for (int i = 0; i < 300; i++) { printf(\"line %d\\n\", i); fflush(stdout); usleep(100000); } }\n";
+    for_each_engine(|engine, dir| {
+        let Some(program) = compile(dir, "lines", code, &[]) else { return };
+        let script = format!("exec {} >out 2>err", path(&program));
+        let mut shell = Command::new("sh");
+        let mut lines = common::KillOnDrop(shell.args(["-c", &script]).current_dir(dir).spawn().expect("sh"));
+        wait_for("the program", || std::fs::metadata(dir.join("out")).is_ok_and(|out| out.len() > 0));
+        let pid = lines.0.id().to_string();
+        let output = run(dir, &["trace", "--engine", engine, "--time", "1500ms", "--pid", &pid]);
+        lines.0.kill().expect("it runs");
+        let said = in_one_line(&text(&output.stderr));
+        assert!(!said.contains("may keep for"), "{engine}: {said}");
+    });
+}

@@ -5,7 +5,7 @@
 //! often. The searches for new streams at forks and exits, during which the process is stopped, have their own credit.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use weir_inspect::ProcessBuffers;
@@ -93,6 +93,8 @@ struct WatchedProcess {
     cpu_ticks: Option<u64>,
     reported: Vec<Buffer>,
     reported_ns: u64,
+    /// See [`BufferWatch::with_direct_errors`].
+    has_direct_errors: bool,
 }
 
 /// Activity of a process since the last visit.
@@ -259,6 +261,12 @@ impl BufferWatch {
         std::mem::take(&mut self.flushing)
     }
 
+    /// Returns the processes whose standard error is a stream without a buffer.
+    pub fn with_direct_errors(&self) -> HashSet<u32> {
+        let all = self.processes.iter().filter(|(_, one)| one.has_direct_errors);
+        all.map(|(pid, _)| *pid).collect()
+    }
+
     /// Starts to watch the writes of a command that is stopped after its C library is loaded. `list` is the address of
     /// glibc's list of streams.
     pub fn watch_image_start(&mut self, pid: u32, list: u64) {
@@ -326,6 +334,7 @@ impl BufferWatch {
             let buffers = if is_same { buffers } else { Vec::new() };
             self.unsearched.extend(take_search_cut().then_some(pid));
             watch_writes(&mut self.call_sites, pid, &one.buffers, &buffers);
+            one.has_direct_errors |= buffers.iter().any(is_direct_errors);
             let holds_bytes = buffers.iter().any(|one| one.pending_bytes > 0 || one.unread_bytes > 0);
             if !holds_bytes {
                 interval_ns = (one.interval_ns * 2).min(INTERVAL_MAX_NS);
@@ -348,6 +357,10 @@ impl BufferWatch {
         self.schedule.push(Reverse((one.due_ns, pid)));
         self.processes.insert(pid, one);
     }
+}
+
+fn is_direct_errors(buffer: &Buffer) -> bool {
+    buffer.fd == 2 && matches!(buffer.mode, None | Some(Mode::None))
 }
 
 /// Watches the writes to the streams that may need a call site.

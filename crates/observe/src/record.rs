@@ -262,7 +262,7 @@ impl Observation {
             .iter_mut()
             .for_each(|process| process.threads = process.threads.max(watch.threads(process.pid)));
         into_inner(self.languages).finish(&mut output.processes, &output.events);
-        unreadable.extend(unseen_files(&output, &unreadable));
+        unreadable.extend(unseen_files(&output, &unreadable, &watch.with_direct_errors()));
         if backend == BackendKind::Sample {
             // Calls after the last sample of a process are missing, and a parent's totals include its children's.
             output.streams.iter_mut().for_each(|counts| (counts.exact, counts.estimated) = (false, true));

@@ -19,10 +19,12 @@ use crate::work_at_kill::{outputs_of, worked_after_last_write};
 const MAX_RUNNING: usize = 16;
 
 /// Returns the buffers that such programs may have, without those of the processes in `unreadable` whose own buffers these are. A
-/// program of C that loads a library of another language has its own buffers beside the library's.
+/// program of C that loads a library of another language has its own buffers beside the library's. `direct_errors` are the processes
+/// whose standard error is a stream without a buffer.
 pub(crate) fn unseen_files(
     output: &RecorderOutput,
     unreadable: &[UnreadableBuffers],
+    direct_errors: &HashSet<u32>,
 ) -> Vec<UnreadableBuffers> {
     let is_told = |process: &Process| {
         let mut told = unreadable.iter().filter(|one| one.pids.contains(&process.pid));
@@ -40,7 +42,7 @@ pub(crate) fn unseen_files(
             Some(Exit::Signal(number)) => ends.unseen_at_kill(output, process, number),
             None if process.ended_s.is_none() && running < MAX_RUNNING => {
                 running += 1;
-                ends.unwritten_now(output, process)
+                ends.unwritten_now(output, process, direct_errors.contains(&process.pid))
             }
             _ => continue,
         };
@@ -230,7 +232,12 @@ impl Descriptors {
     }
 
     /// As [`Self::unwritten`] and [`Self::behind_input`], of a process that still runs, also for files that it had open before the recording.
-    fn unwritten_now(&self, output: &RecorderOutput, process: &Process) -> Vec<Untrusted> {
+    fn unwritten_now(
+        &self,
+        output: &RecorderOutput,
+        process: &Process,
+        has_direct_errors: bool,
+    ) -> Vec<Untrusted> {
         if proc::comm(process.pid) != *process.comm() {
             return Vec::new();
         }
@@ -245,7 +252,8 @@ impl Descriptors {
                 let has_log = one.is_file && one.fd > 2 && of_errors.as_ref() != Some(&one.path);
                 has_log && input_after_write(output, process, &one.path)
             };
-            one.is_unwritten_file && !is_written(&one.path) || is_behind()
+            let is_direct = one.fd == 2 && has_direct_errors;
+            !is_direct && (one.is_unwritten_file && !is_written(&one.path) || is_behind())
         };
         let mut unseen: Vec<UnseenDescriptor> = found.filter(is_unseen).collect();
         // The first is named: rather a log than a file that is still empty.
@@ -328,7 +336,7 @@ mod tests {
         ];
         // Only a program of C or C++ has its own buffers beside those of such a library.
         let told = if language == SourceLanguage::Go { &told[..1] } else { &told };
-        unseen_files(&output, told).into_iter().map(|one| one.buffers).collect()
+        unseen_files(&output, told, &HashSet::new()).into_iter().map(|one| one.buffers).collect()
     }
 
     #[test]
