@@ -214,3 +214,62 @@ fn reads_through_duplicated_descriptors_are_attributed_over_gaps() {
     assert!(known * 3 >= all, "{known} of {all}: {}", document["blind"]);
     assert!(document["overhead"]["unwatched_s"].as_f64() > Some(0.0), "{}", document["overhead"]);
 }
+
+/// Writes 15,000 lines to a.log, then 600 times opens b.log, writes two bytes and closes it. With an argument it writes to standard
+/// output in place of the second part, 20,000 lines.
+const SHORT_LIVED_FILES: &str = "#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h>\n\
+    int main(int words, char **word) {\n\
+        char line[32]; int a = open(\"a.log\", O_WRONLY | O_CREAT | O_TRUNC, 0644);\n\
+        for (int i = 0; i < 15000; i++) if (write(a, line, sprintf(line, \"row %d\\n\", i)) < 0) return 1;\n\
+        for (int i = 0; words > 1 && i < 20000; i++) if (write(1, \"line\\n\", 5) != 5) return 1;\n\
+        for (int i = 0; words == 1 && i < 600; i++) {\n\
+            int b = open(\"b.log\", O_WRONLY | O_CREAT | O_APPEND, 0644);\n\
+            if (write(b, \"x\\n\", 2) != 2) return 1;\n\
+            close(b); }\n\
+        return 0; }\n";
+
+/// A number that looks exact is exact, and one that is a least number is not above the truth.
+#[test]
+fn no_number_is_more_certain_than_its_attribution() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "files", SHORT_LIVED_FILES, &[]).expect("cc");
+    for engine in engines() {
+        for words in [&[][..], &["lines"]] {
+            let _absent = fs::remove_file(dir.path().join("b.log"));
+            let command = [&[path(&program)][..], words].concat();
+            let document = trace(dir.path(), engine, &command, 0);
+            for row in streams(&document).iter().filter(|row| row["direction"] == "out" && row["fd"] != -1) {
+                let name = row["path"].as_str().expect("a path");
+                let truth = match name.rsplit('/').next() {
+                    Some("a.log") => 15_000,
+                    Some("b.log") => 600,
+                    _ => 20_000,
+                };
+                let calls = number(&row["calls"]);
+                let may_differ = row["estimated"] == true && row["at_least"] != true;
+                let is_least = row["at_least"] == true && calls <= truth;
+                assert!(calls == truth || may_differ || is_least, "{engine} {words:?}: {row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rename_that_was_perhaps_not_recorded_is_named() {
+    if !has("python3") {
+        return skip("a_rename_that_was_perhaps_not_recorded_is_named", "python3 is not installed");
+    }
+    let script = "import os\nwith open('new', 'w', buffering=1) as f:\n    for i in range(60000): f.write(f'{i}\\n')\n\
+        os.rename('new', 'rows')\n";
+    let dir = disk_dir();
+    fs::write(dir.path().join("rows.py"), script).expect("a script");
+    for engine in engines() {
+        fs::write(dir.path().join("rows"), "old\n").expect("a file");
+        let document = trace(dir.path(), engine, &["python3", "rows.py"], 0);
+        let is_named = list(&document, "blind").iter().any(|one| {
+            one.as_str().is_some_and(|one| one.starts_with("opens, renames and syncs of python3"))
+        });
+        let is_found = finding(&document, "missing-sync-before-rename").is_some();
+        assert!(is_named || is_found, "{engine}: {}", document["blind"]);
+    }
+}

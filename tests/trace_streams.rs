@@ -390,7 +390,7 @@ fn a_row_beside_unknown_calls_is_no_exact_number() {
         for row in streams.iter().filter(|row| row["direction"] == "out" && !unknown.is_empty()) {
             let beside = unknown.iter().any(|one| one["pid"] == row["pid"]);
             assert!(!beside || row["estimated"] == true && row["exact"] == false, "{engine}: {row}");
-            assert_eq!(row["at_least"] == true, beside && row["fd"] != -1, "{engine}: {row}");
+            assert!(row["at_least"] != true || beside && row["fd"] != -1, "{engine}: {row}");
         }
         let file = streams.iter().filter(|row| row["path"].as_str().unwrap().ends_with("/out.txt"));
         let calls: u64 = file.map(|row| row["calls"].as_u64().unwrap()).sum();

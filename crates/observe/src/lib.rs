@@ -11,6 +11,7 @@ mod record;
 mod survivors;
 mod target_state;
 mod unreadable_buffers;
+mod unrecorded_calls;
 mod unseen_files;
 mod work_at_kill;
 

@@ -31,6 +31,7 @@ use crate::program_languages::ProgramLanguages;
 use crate::survivors::survivors_sentence;
 use crate::target_state::{attachable, stopped_sentences};
 use crate::unreadable_buffers::UnreadableSearch;
+use crate::unrecorded_calls::unrecorded_calls;
 use crate::unseen_files::unseen_files;
 
 /// The most CPU time that counts as weir's own start, seconds. More is that of the program that became weir by execve(2).
@@ -338,6 +339,7 @@ fn blind_spots(
 ) -> Vec<String> {
     sentences.extend(unobserved);
     sentences.extend(output.untracked_transfers.iter().cloned());
+    sentences.extend(unrecorded_calls(output).filter(|_| backend != BackendKind::Sample));
     sentences.extend(output.unread_descriptors.iter().cloned());
     sentences.extend(unknown_streams(backend, &output.streams, output.snapshot_directory.as_ref()));
     if output.dropped_events > 0 {

@@ -15,6 +15,7 @@ mod fd_snapshots;
 mod fd_table;
 mod file_aliases;
 mod file_positions;
+mod file_room;
 mod gap_attribution;
 mod gap_image;
 mod lifecycle;
@@ -34,7 +35,7 @@ mod untracked_transfers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use foldhash::{HashMap, HashMapExt};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 pub use output::RecorderOutput;
 use weir_model::Untrusted;
 use weir_model::trace::{Buffer, Event, EventKind, Image, IoTotals, Op, OpenFile, Process, SnapshotMoment};
@@ -105,6 +106,8 @@ pub struct Recorder {
     unobserved_spans: HashMap<u32, Vec<(f64, f64)>>,
     /// The part of a process's calls on sockets that the kernel's totals contain (0 to 1).
     counted_parts: HashMap<(u32, weir_model::Direction), f64>,
+    /// Streams whose counts contain calls of gaps.
+    estimated_streams: HashSet<streams::StreamKey>,
     /// Calls that have blocked since tracing began, with their duration in seconds.
     blocked_calls: Vec<(streams::StreamKey, f64)>,
 }
@@ -136,6 +139,7 @@ impl Recorder {
             in_global_gap: false,
             unobserved_spans: HashMap::new(),
             counted_parts: HashMap::new(),
+            estimated_streams: HashSet::new(),
             blocked_calls: Vec::new(),
         }
     }

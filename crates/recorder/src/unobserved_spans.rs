@@ -58,6 +58,7 @@ impl Recorder {
         let in_gaps = shares.iter().map(|share| share.1.calls).sum();
         self.counted_parts.insert((pid, direction), scaling::counted_part(total.calls, observed, in_gaps));
         let mut missing = scaling::missing_by_stream(total, observed, &shares);
+        self.move_excess(pid, direction, &mut missing);
         missing.retain(|(_, sum)| *sum != KernelTotal::default());
         // The total of one stream is exact; of several only the sum is.
         let several = missing.len() > 1;
@@ -69,6 +70,7 @@ impl Recorder {
             let since_s = stream.and_then(|stream| Some(live.gaps.shares.get(&stream)?.1)).unwrap_or(at_s);
             let index = self.streams.add_unobserved((pid, image, fd, file, direction), since_s);
             let waits = self.waits_in_gaps();
+            self.estimated_streams.insert((pid, image, fd, file, direction));
             let stream = &mut self.streams.all[index];
             scaling::add_unobserved(stream, sum.calls, sum.bytes, waits);
             stream.estimated |= several;
@@ -149,7 +151,8 @@ impl Recorder {
         self.mark_beside_unknown();
     }
 
-    /// Marks the streams beside an unknown one as estimates of a part: the unknown calls may be theirs.
+    /// Marks the streams beside an unknown one as estimates: the unknown calls may be theirs. Those that got no share of a gap have
+    /// at least the calls that were observed; a share can be too large as well.
     fn mark_beside_unknown(&mut self) {
         let unknown: HashSet<(u32, Direction)> = self
             .streams
@@ -161,7 +164,8 @@ impl Recorder {
         let all = self.streams.all.iter_mut();
         for stream in all.filter(|stream| unknown.contains(&(stream.pid, stream.direction))) {
             stream.estimated = true;
-            stream.at_least = stream.is_known();
+            let key = (stream.pid, stream.image, stream.fd, stream.file, stream.direction);
+            stream.at_least = stream.is_known() && !self.estimated_streams.contains(&key);
         }
     }
 
@@ -187,6 +191,8 @@ impl Recorder {
             let stream = &mut self.streams.all[index];
             let part = parts.get(&(stream.pid, stream.direction)).copied().unwrap_or((1.0, 1.0));
             scaling::extrapolate(stream, one, part, waits);
+            let key = (stream.pid, stream.image, stream.fd, stream.file, stream.direction);
+            self.estimated_streams.insert(key);
         }
         self.streams.all.retain(|stream| stream.is_known() || stream.calls > 0);
     }
