@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use weir_inspect::fork_copies::{fork_copies, mark_copies};
 use weir_model::peek::{Peek, PeekDocument, RestartCommand};
 use weir_model::{Size, Untrusted, text_of};
 use weir_report::peek::screen;
@@ -80,6 +81,7 @@ pub fn run(args: &Args) -> ExitCode {
 /// meantime is no failure.
 fn peek_all(args: &Args) -> (Vec<Peek>, bool) {
     let (mut processes, mut failed): (Vec<Peek>, bool) = (Vec::new(), false);
+    let mut identities = Vec::new();
     let named: Vec<ProcessIdentity> =
         args.pids.iter().map(|pid| ProcessIdentity::started_at(*pid, args.start_ticks)).collect();
     for one in named {
@@ -91,6 +93,7 @@ fn peek_all(args: &Args) -> (Vec<Peek>, bool) {
             match weir_inspect::peek::peek(process, args.full, args.limit.0) {
                 Ok(peek) => {
                     let restart = restart_command(&peek);
+                    identities.push(process);
                     processes.push(Peek { restart: Some(restart), ..peek });
                 }
                 Err(error) if error.has_ended && process.pid() != one.pid() => {}
@@ -101,6 +104,7 @@ fn peek_all(args: &Args) -> (Vec<Peek>, bool) {
             }
         }
     }
+    mark_copies(&mut processes, &fork_copies(&identities, &[]));
     (processes, failed)
 }
 

@@ -1,21 +1,21 @@
 //! Reads the buffers of one process for `weir peek`: the pending bytes, their age, and what the main thread
 //! does.
 
-use std::collections::HashMap;
 use std::fs;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::pipe_ends::PipeEnds;
 use crate::write_in_progress::of_main_and_others;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
-use weir_model::peek::{MainThreadState, Peek, PeekStream, PipePeer, escaped};
+use weir_model::peek::{MainThreadState, Peek, PeekStream, escaped};
 use weir_model::trace::Buffer;
 use weir_model::{StreamKind, Untrusted};
 use weir_sys::expendable::{Limits, NoAnswer, Rights, answer_of, failure_text};
 use weir_sys::file_system::status_of_descriptor;
 use weir_sys::memory::ProcessMemory;
-use weir_sys::open_files::{fdinfo, kind_at};
+use weir_sys::open_files::kind_at;
 use weir_sys::proc::{self, ThreadState};
 use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::process_identity::ProcessIdentity;
@@ -70,10 +70,20 @@ pub fn peek(process: ProcessIdentity, full: bool, most: u64) -> Result<Peek, Pee
     let pid = process.pid();
     process_access::check_answers(pid)?;
     let preview_bytes = if full { most } else { PREVIEW_BYTES };
-    let read = |_: &AtomicBool| serde_json::to_vec(&read(process, (preview_bytes, most))).unwrap_or_default();
+    let read = |_: &AtomicBool| {
+        let peek = read(process, (preview_bytes, most));
+        // The document has no addresses.
+        let addresses = peek.iter().flat_map(|peek| &peek.streams).map(|one| one.address);
+        let addresses: Vec<u64> = addresses.collect();
+        serde_json::to_vec(&(peek, addresses)).unwrap_or_default()
+    };
     let answer =
         answer_of(Rights::ReadingOnly, read, LIMITS, None).map_err(|why| PeekProblem::no_answer(pid, why))?;
-    serde_json::from_slice(&answer).map_err(|_| PeekProblem::no_answer(pid, NoAnswer::Ended))?
+    let answer: Result<(Result<Peek, PeekProblem>, Vec<u64>), _> = serde_json::from_slice(&answer);
+    let (peek, addresses) = answer.map_err(|_| PeekProblem::no_answer(pid, NoAnswer::Ended))?;
+    let mut peek = peek?;
+    peek.streams.iter_mut().zip(addresses).for_each(|(stream, address)| stream.address = address);
+    Ok(peek)
 }
 
 /// The most reads of a process that executes another program during each, a number that no ordinary process needs.
@@ -199,6 +209,10 @@ impl PeekSnapshot {
             found_by_search: one.found_by_search,
             preview: escaped(shown),
             preview_bytes: shown.len() as u64,
+            copy_of: None,
+            copy_of_comm: Untrusted::default(),
+            copied_bytes: 0,
+            address: one.address,
         }
     }
 
@@ -297,77 +311,9 @@ fn last_ran_ms(thread: &str) -> Option<f64> {
     line.rsplit(':').next()?.trim().parse().ok()
 }
 
-fn kind(pid: u32, fd: i32) -> StreamKind {
+pub(crate) fn kind(pid: u32, fd: i32) -> StreamKind {
     let Ok(status) = status_of_descriptor(pid, fd) else { return StreamKind::Other };
     kind_at(proc::descriptor(pid, fd).unwrap_or_default().exact(), status.mode)
-}
-
-/// The descriptors in which the other ends of pipes are searched, of all processes and of one: 50 ms and 200 ms here.
-const MAX_DESCRIPTORS_OF_ONE: usize = 1 << 15;
-const MAX_DESCRIPTORS: usize = 1 << 17;
-
-/// The processes at both ends of the pipes of one process: PID and access mode (O_ACCMODE).
-struct PipeEnds {
-    by_pipe: HashMap<Untrusted, Vec<(u32, i32)>>,
-    /// The descriptors of all processes were read.
-    is_complete: bool,
-}
-
-impl PipeEnds {
-    fn of(pid: u32, previews: &[StreamPreview]) -> PipeEnds {
-        let mut pipe_ends: HashMap<Untrusted, Vec<(u32, i32)>> = HashMap::new();
-        let mut paths = HashMap::new();
-        // Those of a FIFO have its path.
-        for fd in previews.iter().map(|one| one.buffer.fd).filter(|fd| kind(pid, *fd) == StreamKind::Pipe) {
-            let Some(path) = proc::descriptor(pid, fd) else { continue };
-            paths.extend(fdinfo(pid, fd).map(|info| ((info.mount, info.ino), path.clone())));
-            pipe_ends.entry(path).or_default();
-        }
-        let others = if pipe_ends.is_empty() { Vec::new() } else { proc::numbers("/proc") };
-        let mut left = MAX_DESCRIPTORS;
-        let mut is_complete = others.is_empty() || !proc::hides_others();
-        for other in others {
-            let directory = format!("/proc/{other}/fd");
-            let most = left.min(MAX_DESCRIPTORS_OF_ONE);
-            let fds = proc::some_numbers(&directory, most);
-            left -= fds.len();
-            is_complete &= fds.len() < most && !(fds.is_empty() && is_denied(&directory));
-            for fd in fds {
-                let Some((path, access)) = pipe_end(&paths, other, fd as i32) else { continue };
-                if let Some(ends) = pipe_ends.get_mut(&path) {
-                    ends.push((other, access));
-                }
-            }
-        }
-        PipeEnds { by_pipe: pipe_ends, is_complete }
-    }
-
-    /// Returns the readers of a pipe that the process writes to, or the writers of one that it reads from.
-    fn peers(&self, pid: u32, path: &Untrusted) -> Vec<PipePeer> {
-        let Some(all) = self.by_pipe.get(path) else { return Vec::new() };
-        let own_writes = all.iter().any(|end| end.0 == pid && end.1 != libc::O_RDONLY);
-        // A FIFO can be open for both.
-        let only_as_own = if own_writes { libc::O_WRONLY } else { libc::O_RDONLY };
-        let mut pids: Vec<u32> =
-            all.iter().filter(|end| end.1 != only_as_own && end.0 != pid).map(|end| end.0).collect();
-        pids.dedup();
-        pids.into_iter().map(|pid| PipePeer { pid, comm: proc::comm(pid) }).collect()
-    }
-}
-
-fn is_denied(directory: &str) -> bool {
-    fs::read_dir(directory).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
-}
-
-/// Returns the pipe to which a descriptor of any process leads, and its access mode (O_ACCMODE); None for other files. `paths`
-/// has the pipes by mount and inode. The link of a descriptor can block for ever where its fdinfo does not.
-fn pipe_end(paths: &HashMap<(u64, u64), Untrusted>, pid: u32, fd: i32) -> Option<(Untrusted, i32)> {
-    let info = fdinfo(pid, fd)?;
-    let path = match info.ino {
-        0 => proc::descriptor(pid, fd)?,
-        ino => paths.get(&(info.mount, ino))?.clone(),
-    };
-    Some((path, info.flags & libc::O_ACCMODE))
 }
 
 #[cfg(test)]

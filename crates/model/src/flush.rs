@@ -55,6 +55,9 @@ pub struct FlushedStream {
     pub left_bytes: u64,
     /// Why bytes are still pending.
     pub why: Option<String>,
+    /// The process that has the first pending bytes too, because fork(2) copied them. weir leaves them to that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<u32>,
     /// Address of the stream object in the process's memory.
     #[serde(skip)]
     pub address: u64,

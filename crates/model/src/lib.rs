@@ -13,6 +13,7 @@ pub mod errno;
 pub mod estimate;
 pub mod finding;
 pub mod flush;
+pub mod fork_copy;
 pub mod knee;
 pub mod lab;
 pub mod log;

@@ -150,6 +150,18 @@ pub struct PeekStream {
     pub preview: String,
     /// Number of bytes in `preview`.
     pub preview_bytes: u64,
+    /// The process that has the first pending bytes too, because fork(2) copied them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<u32>,
+    /// Name of that process, for the screen.
+    #[serde(skip)]
+    pub copy_of_comm: Untrusted,
+    /// How many of the first pending bytes are such a copy, as far as they were compared.
+    #[serde(default, skip_serializing_if = "crate::trace::is_zero")]
+    pub copied_bytes: u64,
+    /// Address of the stream object in the process's memory.
+    #[serde(skip)]
+    pub address: u64,
 }
 
 /// A process at the other end of a pipe.

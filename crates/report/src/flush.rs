@@ -45,6 +45,7 @@ mod tests {
             written_bytes,
             left_bytes,
             why: (left_bytes == 7).then(|| "the pipe is full".into()),
+            copy_of: None,
             address: 0,
             refused: false,
         };

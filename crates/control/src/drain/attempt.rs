@@ -216,13 +216,20 @@ fn write_streams(
         if !proc::descriptor(pid, one.fd).is_some_and(|target| targets.contains(&target)) {
             continue;
         }
-        let stream =
-            PendingStream { walker: one.walker, address: one.stream, fd: one.fd, bytes, unconverted: 0 };
-        let written = match is_after_others(&one, &emptied) {
-            true => Err(Obstacle::temporary(
+        let stream = PendingStream {
+            walker: one.walker,
+            address: one.stream,
+            fd: one.fd,
+            bytes,
+            unconverted: 0,
+            is_copy: false,
+        };
+        let written = match drain.copy(one.stream, one.fd, &one.bytes) {
+            Some(copy) => Err(Obstacle::copy(copy, bytes)),
+            None if is_after_others(&one, &emptied) => Err(Obstacle::temporary(
                 "the bytes of the C library's stream come before its own and are left",
             )),
-            false => write_stream(&thread, &memory, &one, &threads),
+            None => write_stream(&thread, &memory, &one, &threads),
         };
         if matches!(&written, Ok((written, _)) if *written == bytes) {
             emptied.insert(one.stream);

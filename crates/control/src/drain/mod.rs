@@ -17,7 +17,9 @@ mod stopped_threads;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use weir_model::Size;
 pub use weir_model::flush::FlushedStream;
+use weir_model::fork_copy::ForkCopy;
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::ProcessMemory;
 use weir_sys::process_access::{self, AccessProblem};
@@ -90,15 +92,28 @@ struct Obstacle {
     text: String,
     /// Every later attempt meets this obstacle too.
     permanent: bool,
+    /// The process that writes the bytes.
+    original: Option<u32>,
 }
 
 impl Obstacle {
     fn temporary(text: impl Into<String>) -> Obstacle {
-        Obstacle { text: text.into(), permanent: false }
+        Obstacle { text: text.into(), permanent: false, original: None }
     }
 
     fn permanent(text: impl Into<String>) -> Obstacle {
-        Obstacle { text: text.into(), permanent: true }
+        Obstacle { text: text.into(), permanent: true, original: None }
+    }
+
+    /// The first of `bytes` pending bytes are a copy.
+    fn copy(copy: &ForkCopy, bytes: u64) -> Obstacle {
+        let pid = copy.original;
+        let which = match copy.bytes.len() as u64 >= bytes {
+            true => "they are".into(),
+            false => format!("they begin with {}", Size(copy.bytes.len() as u64)),
+        };
+        let text = format!("{which} {}; weir flush {pid} writes those", copy.description());
+        Obstacle { original: Some(pid), ..Obstacle::permanent(text) }
     }
 }
 
@@ -111,6 +126,8 @@ struct PendingStream {
     bytes: u64,
     /// How many of the bytes the program still converts to another encoding.
     unconverted: u64,
+    /// The bytes begin with a copy that another process writes.
+    is_copy: bool,
 }
 
 impl PendingStream {
@@ -140,6 +157,7 @@ impl DrainResult {
                 (known.written_bytes, known.left_bytes) = (known.written_bytes + written, left);
                 if let Some(obstacle) = obstacle.filter(|_| left > 0) {
                     (known.why, known.refused) = (Some(obstacle.text), obstacle.permanent);
+                    known.copy_of = obstacle.original;
                 }
             }
             None => self.streams.push(FlushedStream {
@@ -150,6 +168,7 @@ impl DrainResult {
                 written_bytes: written,
                 left_bytes: left,
                 refused: obstacle.as_ref().is_some_and(|obstacle| obstacle.permanent),
+                copy_of: obstacle.as_ref().and_then(|obstacle| obstacle.original),
                 why: obstacle.map(|obstacle| obstacle.text),
             }),
         }
@@ -183,11 +202,18 @@ pub struct ProcessDrain {
     memory: ProcessMemory,
     /// The number of pending bytes that are read at once.
     most: u64,
+    /// The pending bytes that another process writes.
+    copies: Vec<ForkCopy>,
 }
 
 impl ProcessDrain {
-    /// Finds the process's walkers. At most `most` pending bytes of the process are read at once.
-    pub fn new(process: ProcessIdentity, most: u64) -> Result<ProcessDrain, DrainError> {
+    /// Finds the process's walkers. At most `most` pending bytes of the process are read at once, and the `copies` that it has are
+    /// left in it.
+    pub fn new(
+        process: ProcessIdentity,
+        most: u64,
+        copies: Vec<ForkCopy>,
+    ) -> Result<ProcessDrain, DrainError> {
         process_access::check_same(process)?;
         let pid = process.pid();
         let image = image_of(pid);
@@ -197,7 +223,16 @@ impl ProcessDrain {
             process_access::check_same(process)?;
             return Err(DrainError::Unknown { label: proc::label(pid), missing });
         }
-        Ok(ProcessDrain { process, pid, image, walkers, missing, memory: ProcessMemory { pid }, most })
+        Ok(ProcessDrain {
+            process,
+            pid,
+            image,
+            walkers,
+            missing,
+            memory: ProcessMemory { pid },
+            most,
+            copies,
+        })
     }
 
     /// Writes the pending bytes. Repeats the attempt while a stream has bytes that may be written later, until `wait` is over,
@@ -215,6 +250,10 @@ impl ProcessDrain {
             self.walkers.iter().for_each(|walker| walker.search_again());
             let streams = self.pending_streams();
             if streams.is_empty() {
+                break;
+            }
+            if streams.iter().all(|stream| stream.is_copy) {
+                self.note_copies(&streams, &mut result);
                 break;
             }
             let end = attempt::attempt(self, &streams, deadline, &mut result)?;
@@ -282,8 +321,24 @@ impl ProcessDrain {
             fd: buffer.fd,
             bytes: buffer.pending_bytes,
             unconverted: buffer.unconverted_bytes,
+            is_copy: self.copy(buffer.address, buffer.fd, &buffer.pending).is_some(),
         };
         buffers.filter(|buffer| buffer.fd >= 0).map(stream).collect()
+    }
+
+    /// Returns the copy with which the pending bytes of a stream begin.
+    fn copy(&self, address: u64, fd: i32, bytes: &[u8]) -> Option<&ForkCopy> {
+        let mut copies = self.copies.iter().filter(|copy| (copy.address, copy.fd) == (address, fd));
+        copies.find(|copy| bytes.starts_with(&copy.bytes))
+    }
+
+    /// Notes the streams whose bytes are left because another process writes them.
+    fn note_copies(&self, streams: &[PendingStream], result: &mut DrainResult) {
+        for stream in streams {
+            let copy = self.copies.iter().find(|copy| (copy.address, copy.fd) == (stream.address, stream.fd));
+            let Some(copy) = copy else { continue };
+            result.note(self.pid, stream, 0, stream.bytes, Some(Obstacle::copy(copy, stream.bytes)));
+        }
     }
 
     fn pending(&self) -> PendingRead {
@@ -307,7 +362,7 @@ impl ProcessDrain {
             stream.left_bytes = still_left(stream.left_bytes, read, is_closed);
         }
         for stream in result.streams.iter_mut().filter(|stream| stream.left_bytes == 0) {
-            (stream.why, stream.refused) = (None, false);
+            (stream.why, stream.refused, stream.copy_of) = (None, false, None);
         }
     }
 }
@@ -317,7 +372,7 @@ mod tests {
     use super::*;
 
     fn stream(address: u64, bytes: u64) -> PendingStream {
-        PendingStream { walker: RuntimeId::GLIBC, address, fd: 1, bytes, unconverted: 0 }
+        PendingStream { walker: RuntimeId::GLIBC, address, fd: 1, bytes, unconverted: 0, is_copy: false }
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use weir_inspect::fork_copies::fork_copies;
 use weir_model::flush::FlushedProcess;
+use weir_model::fork_copy::ForkCopy;
 use weir_sys::expendable::{Limits, NoAnswer, Rights, answer_of, failure_text};
 use weir_sys::proc;
 use weir_sys::process_access::check_answers;
@@ -58,7 +60,7 @@ pub enum DrainFailure {
 impl DrainedProcess {
     fn drain(
         (process, named): (ProcessIdentity, bool),
-        most: u64,
+        (most, copies): (u64, Vec<ForkCopy>),
         wait: Duration,
         stop: &AtomicBool,
     ) -> DrainedProcess {
@@ -67,7 +69,7 @@ impl DrainedProcess {
             return DrainedProcess::failed((pid, named), problem.to_string());
         }
         let work = |stop: &AtomicBool| {
-            serde_json::to_vec(&drain_directly(process, most, wait, stop)).unwrap_or_default()
+            serde_json::to_vec(&drain_directly(process, (most, copies), wait, stop)).unwrap_or_default()
         };
         let answer = answer_of(Rights::All, work, LIMITS, Some(stop));
         let answer =
@@ -113,10 +115,15 @@ fn late_write_text(pid: u32) -> String {
 }
 
 /// Drains a process in this process.
-fn drain_directly(process: ProcessIdentity, most: u64, wait: Duration, stop: &AtomicBool) -> DrainAnswer {
+fn drain_directly(
+    process: ProcessIdentity,
+    (most, copies): (u64, Vec<ForkCopy>),
+    wait: Duration,
+    stop: &AtomicBool,
+) -> DrainAnswer {
     let (pid, comm) = (process.pid(), proc::comm(process.pid()));
-    let (result, error) = match ProcessDrain::new(process, most).and_then(|mut drain| drain.flush(wait, stop))
-    {
+    let drain = ProcessDrain::new(process, most, copies);
+    let (result, error) = match drain.and_then(|mut drain| drain.flush(wait, stop)) {
         Ok(result) => (result, None),
         Err(error) => (DrainResult::default(), Some(error)),
     };
@@ -135,14 +142,32 @@ fn has_ended(error: &DrainError) -> bool {
 }
 
 impl DrainTargets {
-    /// Drains each process once. Retries for up to `wait` per process, until `stop` is set.
+    /// Drains each process once. Retries for up to `wait` per process, until `stop` is set. Bytes that fork(2) copied are written
+    /// once, also if the process that has them first is not to be drained.
     pub fn drain<'a>(
         &'a self,
         wait: Duration,
         stop: &'a AtomicBool,
     ) -> impl Iterator<Item = DrainedProcess> + 'a {
-        let processes = self.processes().into_iter();
-        processes.map(move |process| DrainedProcess::drain(process, self.most, wait, stop))
+        self.drain_without(&mut Vec::new(), wait, stop)
+    }
+
+    /// As [`DrainTargets::drain`]. `copies` has the copies that were found before, and gets those that exist now.
+    fn drain_without<'a>(
+        &'a self,
+        copies: &mut Vec<ForkCopy>,
+        wait: Duration,
+        stop: &'a AtomicBool,
+    ) -> impl Iterator<Item = DrainedProcess> + use<'a> {
+        let processes = self.processes();
+        let identities: Vec<ProcessIdentity> = processes.iter().map(|(process, _)| *process).collect();
+        // Before the first write, which removes the originals.
+        *copies = fork_copies(&identities, copies);
+        let copies = copies.clone();
+        processes.into_iter().map(move |process| {
+            let own = copies.iter().filter(|copy| copy.pid == process.0.pid()).cloned().collect();
+            DrainedProcess::drain(process, (self.most, own), wait, stop)
+        })
     }
 
     /// Drains the processes every `interval` until the named ones have ended or `stop` is set.
@@ -159,11 +184,11 @@ impl DrainTargets {
     ) -> Result<(), String> {
         let exists = |pid| self.named.iter().any(|one| one.pid() == pid && one.is_current());
         let mut pending_before = HashMap::new();
-        let mut is_first = true;
+        let (mut is_first, mut copies) = (true, Vec::new());
         while !stop.load(Ordering::Relaxed) {
             let next = Instant::now() + interval;
             let mut has_live_process = false;
-            for process in self.drain(wait.min(interval), stop) {
+            for process in self.drain_without(&mut copies, wait.min(interval), stop) {
                 let DrainedProcess { named, flushed, failure } = process;
                 match failure {
                     Some(_) if named && is_first => return Err(flushed.error.unwrap_or_default()),

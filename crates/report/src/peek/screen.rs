@@ -86,6 +86,7 @@ fn table(streams: &[&PeekStream], full: bool, style: &Style, text: &mut String) 
     for (row, stream) in rows.iter().zip(streams) {
         *text += &format!("{}\n", line(row, &widths));
         preview(stream, full, style, text);
+        copied(stream, style, text);
         if stream.unconverted_bytes > 0 {
             let bytes = weir_model::number::thousands(stream.unconverted_bytes);
             let line =
@@ -132,6 +133,17 @@ fn preview(stream: &PeekStream, full: bool, style: &Style, text: &mut String) {
     }
     let shown = cut(&quoted, room, style);
     *text += &format!("{INDENT}{shown}\n");
+}
+
+/// Adds which of the bytes another process has too.
+fn copied(stream: &PeekStream, style: &Style, text: &mut String) {
+    let Some(original) = stream.copy_of else { return };
+    let bytes = weir_model::number::thousands(stream.copied_bytes);
+    let is_all = stream.copied_bytes >= stream.pending_bytes;
+    let which = if is_all { String::new() } else { format!("the first {bytes} B: ") };
+    let line = format!("{which}a copy that fork(2) made of bytes of {} ({original})", stream.copy_of_comm);
+    *text +=
+        &format!("{INDENT}{}\n", cut(&clean(&line, style), style.width.saturating_sub(INDENT.len()), style));
 }
 
 /// Returns the output calls in which threads block, if no stream of their descriptor has pending bytes: others are still in their
@@ -258,7 +270,7 @@ fn cut_start(text: &str, most: usize, style: &Style) -> String {
 pub(super) mod tests {
     use weir_model::peek::{MainThreadState, PipePeer};
     use weir_model::trace::RuntimeId;
-    use weir_model::{Mode, StreamKind};
+    use weir_model::{Mode, StreamKind, Untrusted};
 
     use super::*;
 
@@ -281,6 +293,10 @@ pub(super) mod tests {
             found_by_search: false,
             preview: "ready: listening on port 8080\\nconnected\\n".into(),
             preview_bytes: 41,
+            copy_of: None,
+            copy_of_comm: Untrusted::default(),
+            copied_bytes: 0,
+            address: 0,
         };
         let quiet = PeekStream {
             fd: 2,

@@ -1,0 +1,217 @@
+//! Finds the pending bytes that a process has from a fork(2): the process that wrote them has them too.
+//!
+//! Processes that one execve(2) has started have the same random address of the stack, so they are related by fork(2). A stream at the
+//! same address, over the same file, whose pending bytes begin alike in such a process and its parent is a copy: no other trace of the
+//! fork is left. Two processes that write the same line after the fork look alike; their bytes then count as a copy, too, because
+//! bytes that are written late harm less than bytes that are written twice.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use weir_model::Untrusted;
+use weir_model::fork_copy::ForkCopy;
+use weir_model::peek::{Peek, PeekStream};
+use weir_sys::expendable::{Limits, Rights, answer_of};
+use weir_sys::memory::ProcessMemory;
+use weir_sys::process_access::check_answers;
+use weir_sys::process_identity::ProcessIdentity;
+use weir_sys::{proc, process_stat};
+use weir_walkers::{USER_SEARCH_TIME, set_search_time, walkers};
+
+/// The number of generations in which the original is searched: more than programs fork that do not execute another program.
+const MAX_GENERATIONS: usize = 8;
+/// The number of processes whose buffers are read, at some milliseconds each.
+const MAX_PROCESSES: usize = 512;
+/// The number of reads of a process's buffers, and the pause between them: a walker rejects a stream that changes while it is read.
+const READS: usize = 4;
+const READ_PAUSE: Duration = Duration::from_micros(700);
+/// The limits of the read of one process. A read of memory takes microseconds.
+const LIMITS: Limits = Limits { blocked: Duration::from_secs(2), total: None };
+
+/// A stream with pending bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct PendingStream {
+    address: u64,
+    fd: i32,
+    path: Untrusted,
+    /// The first pending bytes.
+    bytes: Vec<u8>,
+}
+
+/// Returns the copies that the processes have. The process with the original need not be one of them. `known` has those that were
+/// found before: they count while the bytes are still pending, also if the original is written.
+pub fn fork_copies(processes: &[ProcessIdentity], known: &[ForkCopy]) -> Vec<ForkCopy> {
+    let mut reads = BufferReads::default();
+    let mut copies = Vec::new();
+    for (at, process) in processes.iter().enumerate() {
+        let pid = process.pid();
+        let relatives = relatives(pid, &processes[..at]);
+        let known: Vec<&ForkCopy> = known.iter().filter(|copy| copy.pid == pid).collect();
+        if relatives.is_empty() && known.is_empty() {
+            continue;
+        }
+        for stream in reads.streams(pid) {
+            let mut originals = relatives.iter().filter_map(|relative| {
+                let originals = reads.streams(*relative);
+                originals.iter().find_map(|original| copy(pid, &stream, *relative, original))
+            });
+            let is_known =
+                |copy: &&&ForkCopy| copy.address == stream.address && stream.bytes.starts_with(&copy.bytes);
+            let known = known.iter().find(is_known).map(|copy| (*copy).clone());
+            copies.extend(originals.next().or(known));
+        }
+    }
+    copies
+}
+
+/// Notes in the streams of processes which pending bytes are copies.
+pub fn mark_copies(processes: &mut [Peek], copies: &[ForkCopy]) {
+    for peek in processes {
+        for copy in copies.iter().filter(|copy| copy.pid == peek.pid) {
+            let is_copy = |one: &&mut PeekStream| {
+                (one.address, one.fd) == (copy.address, copy.fd)
+                    && one.pending_bytes >= copy.bytes.len() as u64
+            };
+            let Some(stream) = peek.streams.iter_mut().find(is_copy) else { continue };
+            stream.copied_bytes = copy.bytes.len() as u64;
+            (stream.copy_of, stream.copy_of_comm) = (Some(copy.original), copy.original_comm.clone());
+        }
+    }
+}
+
+/// Returns the processes from which this one can have copies, the oldest first: its parents, or those of `others` that have lost
+/// their parents as it has.
+fn relatives(pid: u32, others: &[ProcessIdentity]) -> Vec<u32> {
+    let ancestors = ancestors(pid);
+    let (Some(image), true) = (image(pid), ancestors.is_empty()) else { return ancestors };
+    let others = others.iter().map(ProcessIdentity::pid);
+    others.filter(|other| self::image(*other) == Some(image) && self::ancestors(*other).is_empty()).collect()
+}
+
+/// Returns the parents of a process that run the program of the same execve(2), the oldest first.
+fn ancestors(pid: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let Some(own) = image(pid) else { return found };
+    let mut last = pid;
+    while found.len() < MAX_GENERATIONS {
+        let Some(parent) = process_stat::read(last).map(|stat| stat.parent) else { break };
+        if parent == 0 || check_answers(parent).is_err() || image(parent) != Some(own) {
+            break;
+        }
+        found.insert(0, parent);
+        last = parent;
+    }
+    found
+}
+
+/// Returns what is the same only in processes that one execve(2) has started; None if it may not be read.
+fn image(pid: u32) -> Option<(u64, u64)> {
+    check_answers(pid).ok()?;
+    process_stat::read(pid).map(|stat| stat.image()).filter(|(_, stack)| *stack != 0)
+}
+
+/// Returns the copy that `stream` of `pid` is of `original` in the process `relative`; None if it is none.
+fn copy(pid: u32, stream: &PendingStream, relative: u32, original: &PendingStream) -> Option<ForkCopy> {
+    if (stream.address, &stream.path) != (original.address, &original.path) {
+        return None;
+    }
+    let len = copied_len(&stream.bytes, &original.bytes)?;
+    Some(ForkCopy {
+        pid,
+        address: stream.address,
+        fd: stream.fd,
+        bytes: stream.bytes[..len].to_vec(),
+        original: relative,
+        original_comm: proc::comm(relative),
+    })
+}
+
+/// Returns how many of the first bytes are the same, if these are all of one of the two, or whole lines: each process can have added
+/// bytes of its own.
+fn copied_len(one: &[u8], other: &[u8]) -> Option<usize> {
+    let same = one.iter().zip(other).take_while(|(one, other)| one == other).count();
+    let is_whole = same > 0 && (same == one.len() || same == other.len());
+    if is_whole { Some(same) } else { one[..same].iter().rposition(|byte| *byte == b'\n').map(|at| at + 1) }
+}
+
+/// The buffers that were read already.
+#[derive(Debug, Default)]
+struct BufferReads {
+    by_pid: HashMap<u32, Vec<PendingStream>>,
+}
+
+impl BufferReads {
+    /// Returns the streams of a process with pending bytes; none if it does not answer, or after [`MAX_PROCESSES`].
+    fn streams(&mut self, pid: u32) -> Vec<PendingStream> {
+        if !self.by_pid.contains_key(&pid) && self.by_pid.len() < MAX_PROCESSES && check_answers(pid).is_ok()
+        {
+            let read = |_: &AtomicBool| serde_json::to_vec(&read(pid)).unwrap_or_default();
+            let answer = answer_of(Rights::ReadingOnly, read, LIMITS, None).unwrap_or_default();
+            self.by_pid.insert(pid, serde_json::from_slice(&answer).unwrap_or_default());
+        }
+        self.by_pid.get(&pid).cloned().unwrap_or_default()
+    }
+}
+
+fn read(pid: u32) -> Vec<PendingStream> {
+    set_search_time(USER_SEARCH_TIME);
+    let (walkers, memory) = (walkers(pid), ProcessMemory { pid });
+    let mut found: Vec<PendingStream> = Vec::new();
+    for number in 0..READS {
+        if number > 0 && !proc::is_running(pid) {
+            break;
+        }
+        if number > 0 {
+            std::thread::sleep(READ_PAUSE);
+        }
+        let buffers = walkers.iter().flat_map(|walker| walker.buffers(&memory));
+        for buffer in buffers.filter(|one| one.fd >= 0 && !one.pending.is_empty()) {
+            found.retain(|one| (one.address, one.fd) != (buffer.address, buffer.fd));
+            let path = proc::descriptor(pid, buffer.fd).unwrap_or_default();
+            found.push(PendingStream { address: buffer.address, fd: buffer.fd, path, bytes: buffer.pending });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_begin_with_all_bytes_or_whole_lines_of_the_original() {
+        let len = |one: &str, other: &str| copied_len(one.as_bytes(), other.as_bytes());
+        assert_eq!(len("head\n", "head\n"), Some(5));
+        assert_eq!(len("head\nown\n", "head\n"), Some(5), "the child wrote on");
+        assert_eq!(len("head\n", "head\nmore\n"), Some(5), "the parent wrote on");
+        assert_eq!(len("head\nown\n", "head\nothers\n"), Some(5), "both wrote on");
+        assert_eq!(len("Name? ", "Name? "), Some(6));
+        assert_eq!(len("job 1\n", "job 2\n"), None);
+        assert_eq!([len("", "head\n"), len("own\n", ""), len("", "")], [None; 3]);
+    }
+
+    #[test]
+    fn only_a_stream_of_the_same_file_at_the_same_address_is_a_copy() {
+        let stream =
+            |address, path: &str| PendingStream { address, fd: 1, path: path.into(), bytes: b"a\n".into() };
+        let own = stream(0x1000, "/log");
+        assert_eq!(
+            copy(7, &own, 6, &own).map(|copy| (copy.pid, copy.original, copy.bytes)),
+            Some((7, 6, b"a\n".into()))
+        );
+        assert_eq!(copy(7, &own, 6, &stream(0x2000, "/log")), None);
+        assert_eq!(copy(7, &own, 6, &stream(0x1000, "/other")), None);
+    }
+
+    #[test]
+    fn a_program_that_another_one_starts_is_no_relative() {
+        let child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
+        let mut child = child;
+        let found = relatives(child.id(), &[ProcessIdentity::of(std::process::id())]);
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        assert_eq!(found, Vec::<u32>::new());
+    }
+}

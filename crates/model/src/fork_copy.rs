@@ -1,0 +1,29 @@
+//! Pending bytes that fork(2) has copied from one process to another.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Untrusted;
+
+/// The first pending bytes of a stream, which another process has too: fork(2) copied them with the stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkCopy {
+    /// The process with the copy.
+    pub pid: u32,
+    /// Address of the stream object, in both processes.
+    pub address: u64,
+    /// Descriptor of the stream in `pid`.
+    pub fd: i32,
+    /// The copied bytes, or the first of them.
+    pub bytes: Vec<u8>,
+    /// The process whose bytes count.
+    pub original: u32,
+    /// Name of that process.
+    pub original_comm: Untrusted,
+}
+
+impl ForkCopy {
+    /// Returns the copy as the subject of a sentence is described: "a copy that fork(2) made of bytes of cat (7)".
+    pub fn description(&self) -> String {
+        format!("a copy that fork(2) made of bytes of {} ({})", self.original_comm, self.original)
+    }
+}
