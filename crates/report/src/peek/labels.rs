@@ -2,6 +2,7 @@
 
 use weir_model::duration::format_seconds;
 use weir_model::peek::{MainThreadState, Peek, PeekStream};
+use weir_model::trace::RuntimeId;
 use weir_model::{Mode, Size, StreamKind};
 
 /// Returns the bytes of a stream: `41 B`, `17 B unread`.
@@ -60,12 +61,23 @@ pub(super) fn time(seconds: f64) -> String {
 /// Returns when the bytes would reach the target without weir.
 pub(super) fn appears(stream: &PeekStream) -> String {
     let room = stream.buffer_bytes.saturating_sub(stream.pending_bytes);
+    let end = at_end(stream);
     match stream.mode {
         _ if stream.pending_bytes == 0 => "when it reads on".into(),
-        Some(Mode::Line) => "at newline, or at exit".into(),
-        Some(Mode::None) => "at next write, or exit".into(),
-        Some(Mode::Full | Mode::Record) if room > 0 => format!("in {}, or at exit", bytes(room)),
-        _ => "at next write, or exit".into(),
+        Some(Mode::Line) => format!("at newline, {end}"),
+        Some(Mode::Full | Mode::Record) if room > 0 => format!("in {}, {end}", bytes(room)),
+        _ => format!("at next write, {end}"),
+    }
+}
+
+/// Returns how the runtime writes the bytes at the end of the program. Go never flushes a bufio.Writer; Rust flushes a BufWriter, and
+/// C++ a file stream, when the object ends, which exit and process::exit do not wait for.
+fn at_end(stream: &PeekStream) -> &'static str {
+    match stream.walker {
+        RuntimeId::GO => "not at exit",
+        RuntimeId::RUST if stream.found_by_search => "or if dropped",
+        RuntimeId::CPP if stream.fd > 2 => "or if closed",
+        _ => "or at exit",
     }
 }
 
@@ -130,6 +142,22 @@ mod tests {
     fn times_have_one_or_two_units() {
         let texts = [0.2, 1.96, 12.7, 723.0, 7384.0, 200_000.0].map(time);
         assert_eq!(texts, ["200 ms", "2 s", "12 s", "12 m 03 s", "2 h 03 m", "2 d 07 h"]);
+    }
+
+    #[test]
+    fn only_runtimes_that_flush_at_exit_are_said_to_do_so() {
+        let of = |walker, fd, found_by_search| {
+            let stream = crate::peek::screen::tests::peek().streams.remove(0);
+            appears(&PeekStream { walker, fd, found_by_search, ..stream })
+        };
+        assert_eq!(of(RuntimeId::CPYTHON, 1, false), "in 8,151 B, or at exit");
+        assert_eq!(of(RuntimeId::GO, 1, true), "in 8,151 B, not at exit");
+        assert_eq!(of(RuntimeId::RUST, 1, false), "in 8,151 B, or at exit", "Rust flushes its stdout");
+        assert_eq!(of(RuntimeId::RUST, 3, true), "in 8,151 B, or if dropped");
+        assert_eq!(
+            [of(RuntimeId::CPP, 1, true), of(RuntimeId::CPP, 3, true)],
+            ["in 8,151 B, or at exit", "in 8,151 B, or if closed"]
+        );
     }
 
     #[test]
