@@ -85,7 +85,7 @@ fn a_rescue_says_what_it_could_not_save() {
     assert_eq!(errors(&["--", "sh", "-c", "yes | head -n 1 > out"]), "", "SIGPIPE: the pipe has no reader");
 }
 
-/// Most programs of Node write to standard output only, which has no queue.
+/// Most programs of Node write to standard output only, which has a queue only while its pipe is full.
 #[test]
 fn a_rescue_names_the_files_of_node_at_its_kill_only() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -110,6 +110,61 @@ fn a_rescue_names_the_files_of_node_at_its_kill_only() {
     let (status, strict) = errors(&["--strict"], "console.log(1)");
     assert!(
         status == Some(125) && strict.contains("the queue of an fs.WriteStream, if the program"),
+        "{strict}"
+    );
+}
+
+/// Node queues what a full pipe does not take, and process.exit does not wait for the reader.
+#[test]
+fn a_rescue_says_that_node_can_have_queued_bytes_for_a_full_pipe() {
+    const TEST: &str = "a_rescue_says_that_node_can_have_queued_bytes_for_a_full_pipe";
+    if !has("node") {
+        return skip(TEST, "there is no node");
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let run_to = |reader: &str, end: &str| {
+        let script = format!(
+            "for (let i = 0; i < 5000; i++) process.stdout.write('x'.repeat(99) + '\\n'); \
+             fs.writeSync(2, process.stdout.writableLength + ' queued\\n'); {end}"
+        );
+        std::fs::write(dir.path().join("a.js"), format!("const fs = require('fs'); {script}"))
+            .expect("a script");
+        let line = format!(
+            "rm -f done; {{ \"$0\" run --rescue -- node a.js; touch done; }} | {{ {reader}; wc -c; }}"
+        );
+        let output = Command::new("sh").args(["-c", &line, common::WEIR]).current_dir(dir.path()).output();
+        let output = output.expect("a shell");
+        (text(&output.stdout).trim().parse::<u64>().expect("a number"), text(&output.stderr))
+    };
+    for end in ["process.exit(0)", "process.kill(process.pid, 'SIGKILL')"] {
+        let (bytes, errors) = run_to("while [ ! -e done ]; do sleep 0.05; done", end);
+        assert!(bytes < 500_000 && errors.contains("queued"), "{bytes}: {errors}");
+        let says = "the pipe of descriptor 1 was full when node (";
+        assert!(errors.contains(says) && errors.contains("they are lost"), "{end}: {errors}");
+    }
+    let (bytes, errors) = run_to("sleep 0.5", "");
+    assert_eq!(bytes, 500_000, "a program that ends by itself waits for the reader: {errors}");
+}
+
+#[test]
+fn a_rescue_says_that_php_can_have_kept_output() {
+    if !has("php") {
+        return skip("a_rescue_says_that_php_can_have_kept_output", "there is no php");
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let errors = |options: &[&str], script: &str| {
+        let output = run(dir.path(), &[&["run", "--rescue"], options, &["--", "php", "-r", script]].concat());
+        (output.status.code(), text(&output.stderr))
+    };
+    assert_eq!(errors(&[], "ob_start(); echo 1;"), (Some(0), String::new()));
+    let (status, killed) = errors(&[], "ob_start(); echo 1; $own = getmypid(); exec(\"kill -9 $own\");");
+    assert_eq!(status, Some(137), "{killed}");
+    let says =
+        ") kept output in a buffer of ob_start() or output_buffering, it is lost: weir cannot read it\n";
+    assert!(killed.starts_with("weir: if php") && killed.ends_with(says), "{killed}");
+    let (status, strict) = errors(&["--strict"], "echo 1;");
+    assert!(
+        status == Some(125) && strict.contains("the buffer of ob_start() or output_buffering"),
         "{strict}"
     );
 }

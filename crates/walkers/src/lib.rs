@@ -68,7 +68,7 @@ pub use runtimes::ruby::rescued_at_end as ruby_rescued_at_end;
 pub use search_cache::DueSearch;
 pub use suspended_flush::{STACK_POINTER, SuspendedFlush, SuspendedFlushes, ThreadRegisters};
 pub use unseen_descriptors::{
-    UnseenDescriptor, named_and_counted, unseen_at_kill, unseen_descriptors, unseen_sentence,
+    UnseenDescriptor, named_and_counted, queued_at_exit, unseen_at_kill, unseen_descriptors, unseen_sentence,
 };
 pub use write_epoch::WriteEpoch;
 

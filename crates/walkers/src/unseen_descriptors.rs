@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
 use weir_model::trace::RuntimeId;
 use weir_model::{SourceLanguage, StreamKind, Untrusted};
 use weir_sys::elf::ElfFile;
@@ -90,10 +92,16 @@ pub fn unseen_sentence(pid: u32, walkers: &[Box<dyn Walker>], known: &[i32]) -> 
 /// As [`unseen_sentence`], of the process `pid` in its exit stop, which a signal ends. Its thread `tid` still has the descriptors.
 pub fn unseen_at_kill((pid, tid): (u32, u32), walkers: &[Box<dyn Walker>], known: &[i32]) -> Option<String> {
     let (holder, mut descriptors) = (Holder::of(tid, walkers)?, unseen_descriptors(tid, known));
+    if holder == Holder::Php {
+        let comm = proc::comm(pid);
+        return Some(format!(
+            "if {comm} ({pid}) kept output in {PHP_BUFFERS}, it is lost: weir cannot read it"
+        ));
+    }
     // A pipe without a name beside the standard streams is of the program that started this one, or between its processes.
     descriptors.retain(|one| one.fd <= 2 || one.path.exact().starts_with('/'));
     if holder == Holder::Node {
-        // Those of the standard streams have no queue.
+        // Those of the standard streams have a queue only while a pipe is full: see `queued_at_exit`.
         descriptors.retain(|one| one.fd > 2 && one.is_file);
     }
     let (named, comm) = (named_descriptors(&descriptors)?, proc::comm(pid));
@@ -103,12 +111,45 @@ pub fn unseen_at_kill((pid, tid): (u32, u32), walkers: &[Box<dyn Walker>], known
     ))
 }
 
+/// Returns a sentence about the bytes that the process `pid` of Node, in its exit stop, can have queued for its standard streams:
+/// Node queues what a full pipe does not take, and process.exit does not wait for the reader.
+pub fn queued_at_exit((pid, tid): (u32, u32)) -> Option<String> {
+    let is_full = |fd: &i32| {
+        let access = fdinfo(tid, *fd).map(|info| info.flags & libc::O_ACCMODE);
+        let path = proc::descriptor(tid, *fd).unwrap_or_default();
+        access == Some(libc::O_WRONLY) && path.exact().starts_with("pipe:") && is_full_pipe(tid, *fd)
+    };
+    let full: Vec<i32> = [1, 2].into_iter().filter(is_full).collect();
+    if full.is_empty() || Holder::of(tid, &[]) != Some(Holder::Node) {
+        return None;
+    }
+    let named: Vec<String> = full.iter().map(|fd| format!("descriptor {fd}")).collect();
+    let (named, comm) = (named.join(" and "), proc::comm(pid));
+    Some(format!(
+        "the pipe of {named} was full when {comm} ({pid}) ended: if Node had queued bytes for it, they are lost; weir cannot read them"
+    ))
+}
+
+/// Returns whether a pipe that a process writes to has no room, as a write that does not block finds it.
+fn is_full_pipe(pid: u32, fd: i32) -> bool {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(pipe) = open(format!("/proc/{pid}/fd/{fd}"), flags, Mode::empty()) else { return false };
+    let mut polled = [PollFd::new(&pipe, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // Without a reader, poll(2) reports an error.
+    poll(&mut polled, Some(&now)) == Ok(0)
+}
+
+/// The buffers in which a program of PHP can keep its output.
+const PHP_BUFFERS: &str = "a buffer of ob_start() or output_buffering";
+
 /// The owner of bytes that no walker reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holder {
     /// A program of no known runtime.
     Program,
     Node,
+    Php,
 }
 
 impl Holder {
@@ -124,6 +165,7 @@ impl Holder {
         let runtime = runtime_of(exe.exact(), comm.exact(), sections.as_ref());
         match runtime.detection {
             _ if runtime.facts.language == SourceLanguage::Node => Some(Holder::Node),
+            _ if runtime.facts.language == SourceLanguage::Php => Some(Holder::Php),
             ProgramDetection::ProgramNames { .. } => None,
             _ => Some(Holder::Program),
         }
@@ -173,6 +215,18 @@ mod tests {
         assert_eq!(listed(4).as_deref(), Some("/a, /b, /c and /d"));
         assert_eq!(listed(5).as_deref(), Some("/a, /b, /c and 2 other files"));
         assert_eq!(listed(6).as_deref(), Some("/a, /b, /c and 3 other files"));
+    }
+
+    #[test]
+    fn a_pipe_without_room_is_full() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let is_full = || is_full_pipe(std::process::id(), writer.as_raw_fd());
+        assert!(!is_full());
+        std::io::Write::write_all(&mut &writer, &[b'x'; 65536]).unwrap();
+        assert!(is_full());
+        drop(reader);
+        assert!(!is_full(), "nobody would read a queue");
+        std::io::Write::flush(&mut writer).unwrap();
     }
 
     #[test]

@@ -40,10 +40,9 @@ impl Plan {
         reasons.into_iter().map(|(reason, options)| format!("{}: {reason}", options.join(", "))).collect()
     }
 
-    /// Returns whether a rescue itself says what it does not reach, once it knows the files: most programs of Node write to standard
-    /// output only, at once.
+    /// Returns whether a rescue itself says at the end what it does not reach: most programs of Node and PHP write at once.
     fn is_told_at_kill(&self, row: &PlanRow) -> bool {
-        self.runtime.facts.language == SourceLanguage::Node
+        matches!(self.runtime.facts.language, SourceLanguage::Node | SourceLanguage::Php)
             && row.option == "--rescue"
             && row.effect == Effect::Part
     }

@@ -1,4 +1,4 @@
-//! Node.js: process.stdout is written synchronously; other streams queue bytes that no walker reads.
+//! Node.js: process.stdout is written at once, and queues what a full pipe does not take; no walker reads the queues of streams.
 
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
@@ -6,7 +6,8 @@ use crate::hook::IgnoresEnvironment;
 use crate::runtime_entry::{always_possible, never_linked};
 use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry};
 
-const NOT_NEEDED: RuntimeFix = RuntimeFix::NotNeeded("process.stdout writes to files and pipes at once");
+const NOT_NEEDED: RuntimeFix =
+    RuntimeFix::NotNeeded("process.stdout writes at once to files, and to a pipe while it has room");
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
@@ -16,7 +17,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         fixes: RuntimeFixes {
             unbuffered: NOT_NEEDED,
             line_buffered: NOT_NEEDED,
-            fully_buffered: RuntimeFix::Impossible("process.stdout has no buffer"),
+            fully_buffered: RuntimeFix::Impossible("process.stdout has no buffer that collects writes"),
             max_delay: NOT_NEEDED,
             rescue: NOT_NEEDED,
             fork: NOT_NEEDED,
@@ -41,7 +42,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         is_linked_into: never_linked,
     }),
     unreached: &[UnreachedBuffers {
-        name: "the queue of an fs.WriteStream, if the program has one",
+        name: "the queue of an fs.WriteStream, if the program has one, and of process.stdout while its pipe is full",
         options: &["--rescue"],
         possible: always_possible,
         is_drained: false,

@@ -3,8 +3,8 @@
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
 use crate::hook::IgnoresEnvironment;
-use crate::runtime_entry::never_linked;
-use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreadableEntry};
+use crate::runtime_entry::{always_possible, never_linked};
+use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry};
 
 const NOT_NEEDED: RuntimeFix = RuntimeFix::NotNeeded(
     "PHP writes at once on the command line, unless the program calls ob_start() or sets output_buffering",
@@ -38,7 +38,12 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         files: &["php", "libphp"],
         is_linked_into: never_linked,
     }),
-    unreached: &[],
+    unreached: &[UnreachedBuffers {
+        name: "the buffer of ob_start() or output_buffering, if the program uses one",
+        options: &["--rescue"],
+        possible: always_possible,
+        is_drained: false,
+    }],
     hook: None,
     ignores_environment: IgnoresEnvironment::Never,
 };
