@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use weir_model::trace::{CallSite, Image, RuntimeId};
+use weir_model::trace::{Buffer, CallSite, Image, RuntimeId};
 use weir_model::{SourceLanguage, StreamKind};
 
 use crate::code_fix::{CodeFix, CodeText, StreamObject, code_fix, logger_flush};
@@ -39,6 +39,16 @@ impl RuleContext<'_> {
             language => language,
         };
         code_fix(language, fix, object)
+    }
+
+    /// Returns the flush of a buffer, without line buffering if its pending text has no newline at its end.
+    pub fn flush_fix(&self, pid: u32, at_s: f64, file: Option<u32>, buffer: &Buffer) -> CodeText {
+        let flush = self.code_fix(pid, at_s, (buffer.fd, file), CodeFix::Flush);
+        let is_whole = buffer.pending.len() as u64 == buffer.pending_bytes;
+        match is_whole && !buffer.pending.ends_with(b"\n") {
+            true => flush.without_line_buffering(),
+            false => flush,
+        }
     }
 
     /// Returns the flush of a logger if it wrote to the descriptor, or may have written to it.

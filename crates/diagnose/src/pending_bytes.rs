@@ -136,7 +136,7 @@ impl<'a> RuleContext<'a> {
             Some(_) => {
                 "close the compressed file before the end: a flush can leave bytes in the compressor".into()
             }
-            None => self.code_for_loss((pid, at_s), (buffer.fd, file), *fix, copies),
+            None => self.code_for_loss((pid, at_s), (buffer, file), *fix, copies),
         };
         let finding = self.finding(rule, severity, pid, buffer.fd, file);
         let finding = finding.count("lost_bytes", bytes).count("buffer_bytes", buffer.buffer_bytes);
@@ -170,11 +170,14 @@ impl<'a> RuleContext<'a> {
     fn code_for_loss(
         &self,
         (pid, at_s): (u32, f64),
-        object: (i32, Option<u32>),
+        (buffer, file): (&Buffer, Option<u32>),
         fix: CodeFix,
         copies: CopiesAtFork,
     ) -> String {
-        let code = |fix: CodeFix| self.code_fix(pid, at_s, object, fix).to_string();
+        let code = |fix: CodeFix| match fix {
+            CodeFix::Flush => self.flush_fix(pid, at_s, file, buffer).to_string(),
+            fix => self.code_fix(pid, at_s, (buffer.fd, file), fix).to_string(),
+        };
         if copies.copied == 0 || fix == CodeFix::FlushBeforeFork {
             return code(fix);
         }

@@ -28,7 +28,10 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
         }
         CodeFix::FlushBeforeFork if standard => ("io.stdout:flush()", " before os.execute and io.popen"),
         CodeFix::FlushBeforeFork => ("f:flush()", " before os.execute and io.popen"),
-        CodeFix::CheckErrors if standard => ("assert(io.stdout:flush())", " at the end; check io.write too"),
+        CodeFix::CheckErrors if standard => (
+            "assert(io.write(data)); assert(io.stdout:flush())",
+            " at the end; io.write in place of print, which flushes by itself and ignores the error",
+        ),
         CodeFix::CheckErrors if object == StreamObject::Stderr => ("assert(io.stderr:write(data))", ""),
         CodeFix::CheckErrors => ("assert(f:write(data)); assert(f:close())", ""),
         CodeFix::SyncRename => (

@@ -69,6 +69,17 @@ impl CodeText {
     const fn new(code: &'static str, note: &'static str) -> Self {
         Self { code, note }
     }
+
+    /// Returns the flush without the line buffering that the note has as another way: bytes after the last newline wait in
+    /// a line buffer too.
+    pub fn without_line_buffering(self) -> Self {
+        let ways = [self.note.rfind(", or "), self.note.rfind("; or ")];
+        let note = match ways.into_iter().flatten().max().map(|at| self.note.split_at(at)) {
+            Some((flush, other)) if other.contains("line") || other.contains("_IOLBF") => flush,
+            _ => self.note,
+        };
+        Self { note, ..self }
+    }
 }
 
 impl std::fmt::Display for CodeText {
@@ -128,5 +139,46 @@ pub fn code_fix(language: SourceLanguage, fix: CodeFix, object: StreamObject) ->
         SourceLanguage::Rust => rust::code(fix, object),
         SourceLanguage::Php => php::code(fix, object),
         SourceLanguage::Other => other::code(fix, object),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_without_newline_gets_no_line_buffering() {
+        const LANGUAGES: [SourceLanguage; 15] = [
+            SourceLanguage::C,
+            SourceLanguage::Cpp,
+            SourceLanguage::Python,
+            SourceLanguage::Perl,
+            SourceLanguage::Ruby,
+            SourceLanguage::Shell,
+            SourceLanguage::Awk,
+            SourceLanguage::Lua,
+            SourceLanguage::Node,
+            SourceLanguage::Tcl,
+            SourceLanguage::Java,
+            SourceLanguage::Go,
+            SourceLanguage::Rust,
+            SourceLanguage::Php,
+            SourceLanguage::Other,
+        ];
+        for language in LANGUAGES {
+            for object in CodeFix::Flush.objects() {
+                let flush = code_fix(language, CodeFix::Flush, *object);
+                let cut = flush.without_line_buffering();
+                assert!(cut.code == flush.code && flush.note.starts_with(cut.note), "{cut}");
+                let by_lines = ["_IOLBF", "buffering", "setvbuf", "each line"];
+                assert!(!by_lines.iter().any(|word| cut.note.contains(word)), "{language:?}: {cut}");
+                assert!(!cut.note.ends_with([',', ';']), "{cut}");
+            }
+        }
+        let python = code_fix(SourceLanguage::Python, CodeFix::Flush, StreamObject::Stdout);
+        let text = "sys.stdout.flush() or print(…, flush=True) before the program waits or ends";
+        assert_eq!(python.without_line_buffering().to_string(), text);
+        let perl = code_fix(SourceLanguage::Perl, CodeFix::Flush, StreamObject::Stdout);
+        assert_eq!(perl.without_line_buffering(), perl, "autoflush writes every print");
     }
 }

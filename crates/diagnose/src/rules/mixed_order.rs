@@ -112,6 +112,28 @@ fn is_of_another_stream(
     overtaking.pid == snapshot.pid && fd != buffer.fd && buffers.any(|other| other.fd == fd)
 }
 
+/// The advice for std::cout with a buffer of its own beside that of C's stdout.
+const TWO_BUFFERS: &str = "remove std::ios::sync_with_stdio(false), or std::cout << std::flush; before each printf and std::fflush(stdout); \
+    before each std::cout";
+
+/// Returns whether the overtaking write is one of std::cout's own buffer beside C's stdout, or the other way round: the process has
+/// both buffers for the descriptor.
+fn own_buffer_of_cout(
+    context: &RuleContext,
+    snapshot: &BufferSnapshot,
+    buffer: &Buffer,
+    overtaking: &TimedCall,
+) -> bool {
+    let is_c = |walker: RuntimeId| matches!(walker, RuntimeId::GLIBC | RuntimeId::MUSL);
+    let is_rival = |other: &Buffer| {
+        let of_both = is_c(buffer.walker) && other.walker == RuntimeId::CPP
+            || buffer.walker == RuntimeId::CPP && is_c(other.walker);
+        other.fd == buffer.fd && of_both
+    };
+    let mut buffers = context.snapshots(snapshot.pid).iter().flat_map(|snapshot| snapshot.buffers);
+    buffer.fd == 1 && (overtaking.pid, overtaking.call.fd) == (snapshot.pid, 1) && buffers.any(is_rival)
+}
+
 /// Returns whether a snapshot up to a time shows the buffer without the pending bytes.
 fn buffer_changed(context: &RuleContext, snapshot: &BufferSnapshot, buffer: &Buffer, at_s: f64) -> bool {
     let later = context.snapshots(snapshot.pid).iter();
@@ -190,7 +212,15 @@ fn finding(
     let by_itself = overtaking.pid == pid;
     // Messages on standard error are meant to appear at once, even in a shared log.
     let severity = if call.fd == 2 && buffer.fd != 2 { Severity::Warn } else { Severity::High };
+    let own_buffer = own_buffer_of_cout(context, snapshot, buffer, overtaking);
     let writer = match by_itself {
+        _ if own_buffer => {
+            let (other, own) = match buffer.walker == RuntimeId::CPP {
+                true => ("printf", "std::cout"),
+                false => ("std::cout", "printf"),
+            };
+            format!("{other}, which has another buffer than {own} after sync_with_stdio(false),")
+        }
         true if is_of_another_stream(context, snapshot, buffer, overtaking) => "another stream".into(),
         true => "a direct write".into(),
         false => context.name_at(overtaking.pid, overtaking.at_s),
@@ -203,6 +233,7 @@ fn finding(
         preview(&call.head)
     );
     let (option, code) = match by_itself {
+        _ if own_buffer => (None, TWO_BUFFERS.into()),
         true => (Some(RunOption::FixOrder), one_stream(context, snapshot, (buffer.fd, Some(file)), call.fd)),
         false => {
             let object = (buffer.fd, Some(file));

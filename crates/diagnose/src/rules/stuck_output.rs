@@ -11,7 +11,6 @@ use weir_model::duration::format_seconds;
 use weir_model::trace::{Buffer, SnapshotMoment, StreamCounts};
 use weir_model::{Direction, Finding, Severity};
 
-use crate::code_fix::CodeFix;
 use crate::context::{BufferSnapshot, RuleContext, same_prefix};
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
@@ -58,6 +57,10 @@ struct PendingSpan<'a> {
     /// The last such call.
     waits_in: &'a str,
 }
+
+/// Calls with a timeout that a stop would prolong. `weir run --max-delay` does not interrupt them if the timeout is short: a program
+/// that always waits in them, as one of asyncio, gets its bytes written late or never.
+const UNINTERRUPTED_CALLS: [&str; 4] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "rt_sigtimedwait"];
 
 fn judge(context: &RuleContext) -> Vec<Finding> {
     let pids = context.recording.processes.iter().map(|process| process.pid);
@@ -192,6 +195,18 @@ fn describe_length(context: &RuleContext, span: &PendingSpan) -> String {
     format!("{length}, since {} into the run", format_seconds(span.first.at_s))
 }
 
+/// Returns the command that makes a stream write its lines, for a process that waits in [`UNINTERRUPTED_CALLS`]; None if it waits in
+/// another call, if the pending text is no whole line, or if nothing makes the stream write lines.
+fn line_command(context: &RuleContext, span: &PendingSpan, file: Option<u32>) -> Option<String> {
+    let (pid, at_s) = (span.first.pid, span.first.at_s);
+    let is_line =
+        span.buffer.pending.get(..span.oldest_bytes as usize).is_some_and(|text| text.ends_with(b"\n"));
+    if !is_line || !UNINTERRUPTED_CALLS.contains(&span.waits_in) {
+        return None;
+    }
+    context.weir_run(context.line_option(&[span.buffer.fd], file?)?, pid, at_s)
+}
+
 fn finding(context: &RuleContext, span: &PendingSpan) -> Option<Finding> {
     let length_s = span.length_s(context);
     let (pid, fd, bytes) = (span.first.pid, span.buffer.fd, span.buffer.pending_bytes);
@@ -213,8 +228,9 @@ fn finding(context: &RuleContext, span: &PendingSpan) -> Option<Finding> {
         span.waits_in,
         preview(oldest)
     );
-    let code = context.code_fix(pid, span.first.at_s, (fd, file), CodeFix::Flush);
-    let command = context.drain_command(RunOption::MaxDelay, (pid, span.first.at_s), span.buffer);
+    let code = context.flush_fix(pid, span.first.at_s, file, span.buffer);
+    let drain = || context.drain_command(RunOption::MaxDelay, (pid, span.first.at_s), span.buffer);
+    let command = line_command(context, span, file).or_else(drain);
     let finding = context.finding(&RULE, severity, pid, fd, file).count("pending_bytes", bytes);
     let finding = finding.figure("waited_s", length_s).figure("since_s", span.first.at_s);
     let finding = finding.count("buffer_bytes", span.buffer.buffer_bytes);

@@ -114,3 +114,52 @@ fn code_is_that_of_the_language_and_of_the_object() {
         assert!(fix.contains(code), "{language:?} {fd} {kind:?}: {fix}");
     }
 }
+
+/// A prompt has no newline: a line buffer would keep it.
+#[test]
+fn a_text_without_its_newline_is_flushed_and_not_line_buffered() {
+    let fix = |text: &[u8], language: SourceLanguage| {
+        let mut builder = recording(3.0);
+        let file = builder.file("/d/out", File);
+        builder.root().images[0].language = Some(language);
+        builder.call(0.0, 1, Op::Openat, -1, file, b"").result = 1;
+        for quarter in 0..10 {
+            let at_s = 0.1 + f64::from(quarter) * 0.25;
+            let snapshot = weir_model::trace::SnapshotMoment::Sample;
+            builder.snapshot_in(at_s, 1, snapshot, "read", &[pending(1, text)]);
+        }
+        builder.finding("stuck-output").fix
+    };
+    for (language, by_lines) in [
+        (SourceLanguage::Python, "line_buffering=True"),
+        (SourceLanguage::C, "_IOLBF"),
+        (SourceLanguage::Tcl, "-buffering line"),
+    ] {
+        assert!(fix(b"Ready\n", language).contains(by_lines));
+        for text in [&b"Name? "[..], b"Ready\nName? "] {
+            let fix = fix(text, language);
+            assert!(!fix.contains(by_lines) && fix.contains("flush"), "{fix}");
+        }
+    }
+}
+
+/// `weir run --max-delay` interrupts no epoll_wait(2) with a short timeout, in which an event loop always waits.
+#[test]
+fn an_event_loop_gets_lines_in_place_of_a_bounded_delay() {
+    let command = |call: &str, text: &[u8], language: SourceLanguage| {
+        let mut builder = recording(3.0);
+        let file = builder.file("pipe:[7]", StreamKind::Pipe);
+        builder.root().images[0].language = Some(language);
+        builder.call(0.0, 1, Op::Openat, -1, file, b"").result = 1;
+        for quarter in 0..10 {
+            let at_s = 0.1 + f64::from(quarter) * 0.25;
+            let snapshot = weir_model::trace::SnapshotMoment::Sample;
+            builder.snapshot_in(at_s, 1, snapshot, call, &[pending(1, text)]);
+        }
+        builder.finding("stuck-output").command.unwrap_or_default()
+    };
+    let python = SourceLanguage::Python;
+    assert!(command("epoll_wait", b"line\n", python).starts_with("weir run --line -- "));
+    assert!(command("epoll_wait", b"Name? ", python).starts_with("weir run --max-delay 100ms -- "));
+    assert!(command("clock_nanosleep", b"line\n", python).starts_with("weir run --max-delay 100ms -- "));
+}

@@ -72,7 +72,7 @@ fn bytes_pending_before_weir_attached_have_a_lower_bound() {
 
 #[test]
 fn buffers_found_by_a_search_are_written_from_outside_if_their_write_shows_it() {
-    let mut builder = sleeping(1.5, "epoll_pwait", |_| LINE.into());
+    let mut builder = sleeping(1.5, "futex", |_| LINE.into());
     assert!(builder.finding("stuck-output").fix.starts_with("weir run"));
     for event in &mut builder.0.events {
         if let weir_model::trace::EventKind::Buffers { buffers, .. } = &mut event.kind {

@@ -31,6 +31,31 @@ fn a_direct_write_before_older_buffered_bytes_is_mixed() {
     assert_eq!(heading_and_body(b"name value\n", b"name value\nend\n", 2).severity("mixed-order"), Warn);
 }
 
+/// After sync_with_stdio(false), std::cout and printf have a buffer each.
+#[test]
+fn the_buffers_of_cout_and_printf_are_named() {
+    let of = |walker: RuntimeId, rival: RuntimeId| {
+        let mut builder = recording(1.0);
+        let file = builder.file("/d/out", File);
+        builder.root().images[0].language = Some(weir_model::SourceLanguage::Cpp);
+        let buffer = Buffer { walker, ..pending(1, b"first\n") };
+        let rival = Buffer { walker: rival, address: 0x9000, ..pending(1, b"") };
+        builder.snapshot(0.2, 1, SnapshotMoment::Sample, &[buffer, rival]);
+        builder.write(0.3, 1, 1, file, b"second\n");
+        builder.write(0.9, 1, 1, file, b"first\n");
+        builder.finding("mixed-order")
+    };
+    let finding = of(RuntimeId::GLIBC, RuntimeId::CPP);
+    let words = "when std::cout, which has another buffer than printf after sync_with_stdio(false), put";
+    assert!(finding.why.contains(words), "{}", finding.why);
+    assert!(finding.fix.contains("remove std::ios::sync_with_stdio(false), or "), "{}", finding.fix);
+    assert!(finding.fix.contains("std::fflush(stdout); before each std::cout"), "{}", finding.fix);
+    let finding = of(RuntimeId::CPP, RuntimeId::GLIBC);
+    assert!(finding.why.contains("when printf, which has another buffer than std::cout"), "{}", finding.why);
+    let finding = of(RuntimeId::GLIBC, RuntimeId::GLIBC);
+    assert!(finding.why.contains("when a direct write put"), "{}", finding.why);
+}
+
 #[test]
 fn a_thread_that_flushes_what_it_took_from_the_stream_is_in_order() {
     let run = |threads: u32, bytes: usize| {
