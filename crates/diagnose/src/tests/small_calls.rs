@@ -43,7 +43,10 @@ fn blocks_below_the_knee_are_found_by_their_cost() {
     let finding = run(0.9, 400_000, 512).finding("tiny-writes");
     assert_eq!(finding.severity, High);
     assert!((finding.gain.unwrap().elapsed_s - 0.357).abs() < 0.01, "{finding:#?}");
-    assert!(finding.fix.contains("--coalesce") && finding.fix.contains("blocks of 64 KiB: setvbuf"));
+    assert!(
+        finding.fix.contains("--coalesce")
+            && finding.fix.contains("blocks of 64 KiB: static char buffer[65536]; setvbuf")
+    );
     // Gathering has a limit of 1 KiB.
     assert!(!run(0.5, 100_000, 4096).finding("tiny-writes").fix.contains("--coalesce"));
     // 9 ms of 100 ms, as in tar with its blocks of 10 KiB; 18 ms of 2 s.
