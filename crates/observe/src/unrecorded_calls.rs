@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    fn said(gap_s: f64, kind: StreamKind) -> Option<String> {
+    fn sentence(gap_s: f64, kind: StreamKind) -> Option<String> {
         let gap = EventKind::Unwatched { until_s: 0.5 + gap_s };
         let process = Process { pid: 7, ended_s: Some(2.0), ..Process::default() };
         unrecorded_calls(&RecorderOutput {
@@ -72,11 +72,11 @@ mod tests {
 
     #[test]
     fn gaps_of_a_process_that_writes_files_are_named() {
-        let said = said(1.0, StreamKind::File).expect("a sentence");
+        let said = sentence(1.0, StreamKind::File).expect("a sentence");
         assert!(
             said.starts_with("opens, renames and syncs of ") && said.contains("(7) between samples"),
             "{said}"
         );
-        assert_eq!((said(1.0, StreamKind::Pipe), said(0.01, StreamKind::File)), (None, None));
+        assert_eq!((sentence(1.0, StreamKind::Pipe), sentence(0.01, StreamKind::File)), (None, None));
     }
 }
