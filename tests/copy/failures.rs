@@ -144,6 +144,30 @@ fn a_stop_leaves_no_half_file() {
 }
 
 #[test]
+fn the_summary_of_a_stopped_copy_counts_no_error() {
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 3000000 /dev/urandom > s");
+    let mut command = weir(dir.path(), &["copy", "--summary", "--limit", "100K/s", "s", "t"]);
+    let errors = fs::File::create(dir.path().join("errors")).expect("a file");
+    let mut child =
+        KillOnDrop(crate::common::with_signals(&mut command).stderr(errors).spawn().expect("weir"));
+    wait_for("the copy to begin", || fs::metadata(dir.path().join("t")).is_ok_and(|target| target.len() > 0));
+    kill_process(Pid::from_child(&child.0), Signal::TERM).expect("kill");
+    let _status = child.0.wait().expect("its end");
+    let errors = fs::read_to_string(dir.path().join("errors")).expect("text");
+    assert!(errors.contains("the copy was stopped before a file was complete"), "{errors}");
+    assert!(!errors.contains("error"), "{errors}");
+}
+
+#[test]
+fn a_file_named_with_a_slash_is_no_directory() {
+    let dir = disk_dir();
+    shell(dir.path(), "echo x > s; echo old > file");
+    assert!(failed_copy(dir.path(), &["s", "file/"]).contains("open: ENOTDIR"));
+    assert_eq!(shell(dir.path(), "cat file"), "old\n");
+}
+
+#[test]
 fn a_stop_names_the_target_whose_old_content_is_gone() {
     let dir = disk_dir();
     shell(

@@ -167,6 +167,20 @@ fn sigterm_ends_the_command_and_keeps_its_last_words() {
     assert_eq!(lines_of(&dir.path().join("out"), 2), ["ready", "bye"]);
 }
 
+/// A shell without job control starts background jobs with SIGINT ignored: a Ctrl-C is meant for another job.
+#[test]
+fn an_ignored_sigint_stays_ignored() {
+    let dir = disk_dir();
+    let weir = crate::common::WEIR;
+    let script = format!(
+        "{weir} log -q -o out --listen unix:s & while ! [ -S s ]; do sleep 0.02; done; kill -INT $!; sleep 0.3; \
+         kill -TERM $! && wait $!; echo $?"
+    );
+    let output = std::process::Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output();
+    let output = output.expect("sh");
+    assert_eq!((text(&output.stdout), text(&output.stderr)), ("0\n".into(), String::new()));
+}
+
 #[test]
 fn sensors_are_read_at_intervals() {
     let dir = disk_dir();

@@ -2,12 +2,13 @@
 //! order until the intervals reach the precision or the budget is spent.
 
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use rand::{Rng, SeedableRng};
 
 use crate::axes::{CacheState, SyncKind, Workload};
 use crate::cache;
@@ -175,7 +176,7 @@ impl<'a> Runner<'a> {
         };
         let tracks = cells.into_iter().map(track).collect();
         // 32 bits: other tools read the number from JSON as a double.
-        let seed = settings.seed.unwrap_or_else(|| rand::make_rng::<StdRng>().next_u32().into());
+        let seed = settings.seed.unwrap_or_else(|| u64::from(RandomState::new().hash_one(0) as u32));
         let started = Instant::now();
         Self { tracks, rounds: Vec::new(), directories, settings, stop, progress, started, seed }
     }

@@ -110,10 +110,10 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Reports and counts an error.
+    /// Reports and counts an error. A stop is none.
     pub fn report_error(&self, worker: &mut Worker, error: &CopyError) {
-        worker.tally.errors += 1;
         if !matches!(error, CopyError::Interrupted) {
+            worker.tally.errors += 1;
             self.reporter.error(error);
         }
     }

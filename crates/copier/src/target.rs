@@ -123,7 +123,14 @@ pub(crate) fn remove_target(entry: &Entry) -> CopyResult<()> {
 /// Opens a file that must not exist.
 pub(crate) fn create_new(entry: &Entry, mode: u32) -> Result<OwnedFd, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    retry_on_intr(|| openat(entry.target_dir(), entry.target, flags, Mode::from_raw_mode(mode)))
+    let made = retry_on_intr(|| openat(entry.target_dir(), entry.target, flags, Mode::from_raw_mode(mode)));
+    // The kernel reports EISDIR for each new name that ends with a slash, also where a file has the name.
+    made.map_err(|errno| match entry.target.to_bytes() {
+        [first @ .., b'/'] if errno == Errno::ISDIR && Path::new(OsStr::from_bytes(first)).is_file() => {
+            Errno::NOTDIR
+        }
+        _ => errno,
+    })
 }
 
 /// Opens an existing target and truncates it. With `-f` a target that cannot be opened is replaced. Returns the file and

@@ -26,7 +26,7 @@ const MAX_FILES: usize = 32;
 const UNSTOPPED: &str = "the buffers of processes that weir could not stop before their end";
 
 /// All buffers, where nothing tells which programs run.
-const WITHOUT_PROC: &str = "buffers of programs, without /proc,";
+const WITHOUT_PROC: &str = "buffers of programs (/proc is not mounted)";
 
 /// The next check of a process. The earliest one is the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

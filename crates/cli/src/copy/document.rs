@@ -8,7 +8,12 @@ use weir_model::Size;
 use weir_model::copy::{CopyDocument, MethodCount, SCHEMA};
 
 /// Returns the document of a copy.
-pub fn of(summary: &CopySummary, options: &CopyOptions, destination: &CopyDestination) -> CopyDocument {
+pub fn of(
+    summary: &CopySummary,
+    options: &CopyOptions,
+    destination: &CopyDestination,
+    is_stopped: bool,
+) -> CopyDocument {
     let tally = &summary.tally;
     let (user_s, system_s) = weir_sys::clock::own_cpu_seconds();
     CopyDocument {
@@ -41,7 +46,7 @@ pub fn of(summary: &CopySummary, options: &CopyOptions, destination: &CopyDestin
         synced_files: tally.synced_files,
         cached_bytes: tally.cached_bytes,
         errors: tally.errors,
-        power_cut: power_cut(tally, options, destination),
+        power_cut: power_cut(tally, options, destination, is_stopped),
         command: Vec::new(),
         environment: BTreeMap::new(),
     }
@@ -71,10 +76,18 @@ fn sync_name(options: &CopyOptions) -> &'static str {
 }
 
 /// Returns what a power cut now would cost.
-fn power_cut(tally: &CopyTally, options: &CopyOptions, destination: &CopyDestination) -> String {
+fn power_cut(
+    tally: &CopyTally,
+    options: &CopyOptions,
+    destination: &CopyDestination,
+    is_stopped: bool,
+) -> String {
     let bytes = Size(tally.copied_bytes + tally.kept_bytes + tally.shared_bytes);
     if tally.files == 0 && tally.errors > 0 {
         return "no file was copied to its end, see the errors".into();
+    }
+    if tally.files == 0 && is_stopped {
+        return "the copy was stopped before a file was complete".into();
     }
     if tally.files == 0 {
         return "no file content was copied, so a power cut costs none".into();

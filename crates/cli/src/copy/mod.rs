@@ -84,7 +84,7 @@ fn run_prepared(args: &Args, prepared: PreparedCopy) -> ExitCode {
     }
     let summary = copy(&options, &sources, &destination, &control, &reporter);
     monitor.finish();
-    let mut document = document::of(&summary, &options, &destination);
+    let mut document = document::of(&summary, &options, &destination, control.is_stopping());
     if files.wants_document() {
         document.command = own_command();
         document.environment = environment(&document::directory_of(&destination));

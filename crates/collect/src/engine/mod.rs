@@ -14,6 +14,7 @@ use rustix::fs::Timespec;
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use slab::Slab;
+use weir_sys::signals::is_ignored;
 
 use crate::collector::Collector;
 use crate::error::{Error, io_error};
@@ -56,7 +57,7 @@ pub struct Engine {
     all: OwnedFd,
     /// The numbers of the events of a turn, kept for its memory.
     events: Vec<u64>,
-    signals: [(i32, UnixStream); 3],
+    signals: Vec<(i32, UnixStream)>,
     control: Option<ControlSocket>,
     watchdog: Option<Watchdog>,
     metrics_file: Option<MetricsFile>,
@@ -76,7 +77,9 @@ impl Engine {
         let sink = LogSink::open(SinkOptions::of(&options))?;
         let epoll = || epoll::create(CreateFlags::CLOEXEC).map_err(|errno| epoll_error("create", errno));
         let (urgent, all) = (epoll()?, epoll()?);
-        let signals = [signal_pipe(SIGHUP)?, signal_pipe(SIGTERM)?, signal_pipe(SIGINT)?];
+        // A shell without job control starts background jobs with SIGINT ignored: a Ctrl-C is meant for another job.
+        let handled = [SIGHUP, SIGTERM].into_iter().chain((!is_ignored(SIGINT)).then_some(SIGINT));
+        let signals = handled.map(signal_pipe).collect::<Result<Vec<_>, _>>()?;
         let specs = options.sources.clone();
         let control = options.output.as_deref().and_then(ControlSocket::open);
         let collector = Collector::new(options, sink);
