@@ -2,7 +2,6 @@
 //! order until the intervals reach the precision or the budget is spent.
 
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -176,7 +175,7 @@ impl<'a> Runner<'a> {
         };
         let tracks = cells.into_iter().map(track).collect();
         // 32 bits: other tools read the number from JSON as a double.
-        let seed = settings.seed.unwrap_or_else(|| u64::from(RandomState::new().hash_one(0) as u32));
+        let seed = settings.seed.unwrap_or_else(|| u64::from(weir_sys::clock::now_ns() as u32));
         let started = Instant::now();
         Self { tracks, rounds: Vec::new(), directories, settings, stop, progress, started, seed }
     }
