@@ -50,6 +50,19 @@ int main(int argc, char **argv) {
         fputs("child\n", log);
         return fclose(log);
     }
+    if (strcmp(is, "twice") == 0) { /* a first child writes the header; the parent is killed with it and a row */
+        if (!child) {
+            usleep(150000);
+            return fclose(log);
+        }
+        fputs("row\n", log);
+        if (!fork()) {
+            usleep(300000);
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+        return raise(SIGKILL);
+    }
     /* "lost": nobody writes it */
     if (child) _exit(0);
     wait_for_others();

@@ -24,10 +24,6 @@ impl TracedProcess {
     }
 }
 
-fn begin_alike(one: &[u8], other: &[u8]) -> bool {
-    one.starts_with(other) || other.starts_with(one)
-}
-
 impl Tracees {
     /// Notes that a child has copies of the bytes that are pending in its parent. The bytes of former forks that are not pending
     /// any more are written.
@@ -70,7 +66,7 @@ impl Tracees {
         let (inherited, given) =
             (std::mem::take(&mut process.inherited_bytes), std::mem::take(&mut process.given_bytes));
         let has_written = self.has_written_since_fork(pid);
-        let mut left = Vec::new();
+        let (mut left, mut rescued) = (Vec::new(), Vec::new());
         let all =
             inherited.into_iter().map(|one| (one, true)).chain(given.into_iter().map(|one| (one, false)));
         for (common, is_child) in all {
@@ -91,12 +87,18 @@ impl Tracees {
             };
             // With bytes of its own after them, a parent's copy must come first.
             let may_leave = is_child || own.bytes.len() == common.bytes.len();
-            if self.is_written_copy(family, &common) || may_leave && self.has_living_relative(pid, &common) {
+            if may_leave && self.has_living_relative(pid, &common) {
                 left.push(common);
-            } else {
-                self.add_written_copy(family, &common);
+                continue;
             }
+            if let Some(bytes) = self.written_prefix(family, own) {
+                left.push(InheritedBytes { bytes, ..common.clone() });
+            }
+            rescued.push(common);
         }
+        rescued.iter().for_each(|one| self.add_written_copy(family, one));
+        // The longest one of each stream is found first.
+        left.sort_by_key(|one| std::cmp::Reverse(one.bytes.len()));
         if let Some(process) = self.processes.get_mut(&pid) {
             process.inherited_bytes = left;
         }
@@ -129,28 +131,30 @@ impl Tracees {
         common.iter().for_each(|one| self.add_written_copy(family, one));
     }
 
-    /// Returns whether another process that lives has had a copy of these bytes since a fork, and executes the same image.
+    /// Returns whether another process that lives has had all these bytes since a fork, and executes the same image.
     fn has_living_relative(&self, pid: u32, common: &InheritedBytes) -> bool {
         let Some(family) = self.processes.get(&pid).map(|process| process.family) else { return false };
-        self.processes.iter().any(|(other, process)| {
-            let lives = *other != pid && process.family == family && !process.exit_reported;
-            lives
-                && process
-                    .common_bytes()
-                    .any(|one| one.stream == common.stream && begin_alike(&one.bytes, &common.bytes))
+        let has_all =
+            |one: &InheritedBytes| one.stream == common.stream && one.bytes.starts_with(&common.bytes);
+        let mut others = self.processes.iter().filter(|(other, _)| **other != pid);
+        others.any(|(_, process)| {
+            process.family == family && !process.exit_reported && process.common_bytes().any(has_all)
         })
     }
 
-    fn is_written_copy(&self, family: u64, common: &InheritedBytes) -> bool {
-        self.written_copies.iter().any(|one| {
-            one.family == family && one.stream == common.stream && begin_alike(&one.bytes, &common.bytes)
-        })
+    /// Returns the most of a stream's first bytes that processes of a family have written.
+    fn written_prefix(&self, family: u64, own: &PendingBytes) -> Option<Vec<u8>> {
+        let of_stream =
+            self.written_copies.iter().filter(|one| one.family == family && one.stream == own.stream);
+        let written = of_stream.filter(|one| own.bytes.starts_with(&one.bytes));
+        written.map(|one| &one.bytes).max_by_key(|bytes| bytes.len()).cloned()
     }
 
     /// Notes a written copy while other processes have one, and forgets those that no process has any more.
     fn add_written_copy(&mut self, family: u64, common: &InheritedBytes) {
         let InheritedBytes { stream, ref bytes, .. } = *common;
-        if !self.is_written_copy(family, common) {
+        let is_same = |one: &WrittenCopy| (one.family, one.stream) == (family, stream) && one.bytes == *bytes;
+        if !self.written_copies.iter().any(is_same) {
             self.written_copies.push(WrittenCopy { family, stream, bytes: bytes.clone() });
         }
         let processes = &self.processes;
