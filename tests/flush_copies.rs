@@ -27,7 +27,8 @@ const PYTHON: &str = "import multiprocessing as mp, sys, time\n\
     \x20   out.write('end\\n')\n    out.close()\n";
 
 /// The child adds bytes of its own after those of its parent, and ends by _exit(2).
-const C: &str = "#include <fcntl.h>\n#include <signal.h>\n#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+const C: &str = "#include <fcntl.h>\n#include <signal.h>\n#include <stdio.h>\n\
+    #include <sys/prctl.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
     int main(void) {\n\
         FILE *out = fopen(\"log\", \"w\");\n\
         fputs(\"# header\\n\", out);\n\
@@ -35,6 +36,7 @@ const C: &str = "#include <fcntl.h>\n#include <signal.h>\n#include <stdio.h>\n#i
         for (int one = 0; one < 2; one++) {\n\
             children[one] = fork();\n\
             if (children[one] == 0) {\n\
+                prctl(PR_SET_PDEATHSIG, SIGKILL);\n\
                 if (one) fputs(\"own\\n\", out);\n\
                 close(open(one ? \"ready1\" : \"ready0\", O_CREAT | O_WRONLY, 0600));\n\
                 sleep(60);\n\
@@ -128,18 +130,19 @@ fn a_child_alone_leaves_the_bytes_to_its_parent() {
 
 #[test]
 fn repeated_flushes_leave_copies_whose_original_is_written() {
-    for (program, _) in families("repeated_flushes_leave_copies_whose_original_is_written") {
+    for (mut program, _) in families("repeated_flushes_leave_copies_whose_original_is_written") {
         let mut flush = Command::new("timeout");
         let pid = program.pid().to_string();
         flush.args(["-s", "INT", "3", common::WEIR, "flush", "--children", "--every", "200ms", &pid]);
         let flush = flush.output().expect("timeout");
         assert_eq!(log(&program), "# header\n", "{}{}", text(&flush.stdout), text(&flush.stderr));
+        assert_eq!(program.end(), Some(0));
     }
 }
 
 #[test]
 fn peek_names_the_process_whose_bytes_are_copied() {
-    for (program, children) in families("peek_names_the_process_whose_bytes_are_copied") {
+    for (mut program, children) in families("peek_names_the_process_whose_bytes_are_copied") {
         let pid = program.pid();
         let peek = weir(&program, &["peek", "--children", "--json", "-", &pid.to_string()]);
         let document = checked(&peek, "weir-peek-1");
@@ -154,5 +157,6 @@ fn peek_names_the_process_whose_bytes_are_copied() {
             screen.contains("a copy that fork(2) made of bytes of") && screen.contains(&format!("({pid})")),
             "{screen}"
         );
+        assert_eq!(program.end(), Some(0));
     }
 }
