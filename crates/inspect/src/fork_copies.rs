@@ -6,6 +6,7 @@
 //! bytes that are written late harm less than bytes that are written twice.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -45,17 +46,17 @@ struct PendingStream {
 pub fn fork_copies(processes: &[ProcessIdentity], known: &[ForkCopy]) -> Vec<ForkCopy> {
     let mut reads = BufferReads::default();
     let mut copies = Vec::new();
-    for (at, process) in processes.iter().enumerate() {
-        let pid = process.pid();
-        let relatives = relatives(pid, &processes[..at]);
+    let origins: Vec<Origin> = processes.iter().map(|process| Origin::of(process.pid())).collect();
+    for (at, origin) in origins.iter().enumerate() {
+        let (pid, relatives) = (origin.pid, origin.relatives(&origins[..at]));
         let known: Vec<&ForkCopy> = known.iter().filter(|copy| copy.pid == pid).collect();
         if relatives.is_empty() && known.is_empty() {
             continue;
         }
-        for stream in reads.streams(pid) {
+        for stream in reads.streams(pid).iter() {
             let mut originals = relatives.iter().filter_map(|relative| {
                 let originals = reads.streams(*relative);
-                originals.iter().find_map(|original| copy(pid, &stream, *relative, original))
+                originals.iter().find_map(|original| copy(pid, stream, *relative, original))
             });
             let is_known =
                 |copy: &&&ForkCopy| copy.address == stream.address && stream.bytes.starts_with(&copy.bytes);
@@ -81,19 +82,35 @@ pub fn mark_copies(processes: &mut [Peek], copies: &[ForkCopy]) {
     }
 }
 
-/// Returns the processes from which this one can have copies, the oldest first: its parents, or those of `others` that have lost
-/// their parents as it has.
-fn relatives(pid: u32, others: &[ProcessIdentity]) -> Vec<u32> {
-    let ancestors = ancestors(pid);
-    let (Some(image), true) = (image(pid), ancestors.is_empty()) else { return ancestors };
-    let others = others.iter().map(ProcessIdentity::pid);
-    others.filter(|other| self::image(*other) == Some(image) && self::ancestors(*other).is_empty()).collect()
+/// The execve(2) and the forks from which a process comes.
+struct Origin {
+    pid: u32,
+    /// As [`image`].
+    image: Option<(u64, u64)>,
+    /// The parents that run the program of the same execve(2), the oldest first.
+    ancestors: Vec<u32>,
 }
 
-/// Returns the parents of a process that run the program of the same execve(2), the oldest first.
-fn ancestors(pid: u32) -> Vec<u32> {
+impl Origin {
+    fn of(pid: u32) -> Origin {
+        let image = image(pid);
+        Origin { pid, image, ancestors: image.map_or(Vec::new(), |image| ancestors(pid, image)) }
+    }
+
+    /// Returns the processes from which this one can have copies, the oldest first: its parents, or those of `others` that have lost
+    /// their parents as it has.
+    fn relatives(&self, others: &[Origin]) -> Vec<u32> {
+        if self.image.is_none() || !self.ancestors.is_empty() {
+            return self.ancestors.clone();
+        }
+        let alike = others.iter().filter(|other| other.image == self.image && other.ancestors.is_empty());
+        alike.map(|other| other.pid).collect()
+    }
+}
+
+/// Returns the parents of a process that have its image, the oldest first.
+fn ancestors(pid: u32, own: (u64, u64)) -> Vec<u32> {
     let mut found = Vec::new();
-    let Some(own) = image(pid) else { return found };
     let mut last = pid;
     while found.len() < MAX_GENERATIONS {
         let Some(parent) = process_stat::read(last).map(|stat| stat.parent) else { break };
@@ -139,17 +156,18 @@ fn copied_len(one: &[u8], other: &[u8]) -> Option<usize> {
 /// The buffers that were read already.
 #[derive(Debug, Default)]
 struct BufferReads {
-    by_pid: HashMap<u32, Vec<PendingStream>>,
+    by_pid: HashMap<u32, Rc<[PendingStream]>>,
 }
 
 impl BufferReads {
     /// Returns the streams of a process with pending bytes; none if it does not answer, or after [`MAX_PROCESSES`].
-    fn streams(&mut self, pid: u32) -> Vec<PendingStream> {
+    fn streams(&mut self, pid: u32) -> Rc<[PendingStream]> {
         if !self.by_pid.contains_key(&pid) && self.by_pid.len() < MAX_PROCESSES && check_answers(pid).is_ok()
         {
             let read = |_: &AtomicBool| serde_json::to_vec(&read(pid)).unwrap_or_default();
             let answer = answer_of(Rights::ReadingOnly, read, LIMITS, None).unwrap_or_default();
-            self.by_pid.insert(pid, serde_json::from_slice(&answer).unwrap_or_default());
+            let streams: Vec<PendingStream> = serde_json::from_slice(&answer).unwrap_or_default();
+            self.by_pid.insert(pid, streams.into());
         }
         self.by_pid.get(&pid).cloned().unwrap_or_default()
     }
@@ -207,9 +225,8 @@ mod tests {
 
     #[test]
     fn a_program_that_another_one_starts_is_no_relative() {
-        let child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
-        let mut child = child;
-        let found = relatives(child.id(), &[ProcessIdentity::of(std::process::id())]);
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
+        let found = Origin::of(child.id()).relatives(&[Origin::of(std::process::id())]);
         child.kill().expect("it runs");
         child.wait().expect("it ends");
         assert_eq!(found, Vec::<u32>::new());

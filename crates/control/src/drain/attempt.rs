@@ -222,9 +222,9 @@ fn write_streams(
             fd: one.fd,
             bytes,
             unconverted: 0,
-            is_copy: false,
+            copy: drain.copy(one.stream, one.fd, &one.bytes).cloned(),
         };
-        let written = match drain.copy(one.stream, one.fd, &one.bytes) {
+        let written = match &stream.copy {
             Some(copy) => Err(Obstacle::copy(copy, bytes)),
             None if is_after_others(&one, &emptied) => Err(Obstacle::temporary(
                 "the bytes of the C library's stream come before its own and are left",

@@ -118,7 +118,7 @@ impl Obstacle {
 }
 
 /// A stream, with its number of pending bytes when its buffer was read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct PendingStream {
     walker: RuntimeId,
     address: u64,
@@ -126,8 +126,8 @@ struct PendingStream {
     bytes: u64,
     /// How many of the bytes the program still converts to another encoding.
     unconverted: u64,
-    /// The bytes begin with a copy that another process writes.
-    is_copy: bool,
+    /// The copy with which the bytes begin, and which another process writes.
+    copy: Option<ForkCopy>,
 }
 
 impl PendingStream {
@@ -252,8 +252,13 @@ impl ProcessDrain {
             if streams.is_empty() {
                 break;
             }
-            if streams.iter().all(|stream| stream.is_copy) {
-                self.note_copies(&streams, &mut result);
+            if let Some(copies) =
+                streams.iter().map(|stream| stream.copy.as_ref()).collect::<Option<Vec<_>>>()
+            {
+                for (stream, copy) in streams.iter().zip(copies) {
+                    let obstacle = Obstacle::copy(copy, stream.bytes);
+                    result.note(self.pid, stream, 0, stream.bytes, Some(obstacle));
+                }
                 break;
             }
             let end = attempt::attempt(self, &streams, deadline, &mut result)?;
@@ -321,7 +326,7 @@ impl ProcessDrain {
             fd: buffer.fd,
             bytes: buffer.pending_bytes,
             unconverted: buffer.unconverted_bytes,
-            is_copy: self.copy(buffer.address, buffer.fd, &buffer.pending).is_some(),
+            copy: self.copy(buffer.address, buffer.fd, &buffer.pending).cloned(),
         };
         buffers.filter(|buffer| buffer.fd >= 0).map(stream).collect()
     }
@@ -330,15 +335,6 @@ impl ProcessDrain {
     fn copy(&self, address: u64, fd: i32, bytes: &[u8]) -> Option<&ForkCopy> {
         let mut copies = self.copies.iter().filter(|copy| (copy.address, copy.fd) == (address, fd));
         copies.find(|copy| bytes.starts_with(&copy.bytes))
-    }
-
-    /// Notes the streams whose bytes are left because another process writes them.
-    fn note_copies(&self, streams: &[PendingStream], result: &mut DrainResult) {
-        for stream in streams {
-            let copy = self.copies.iter().find(|copy| (copy.address, copy.fd) == (stream.address, stream.fd));
-            let Some(copy) = copy else { continue };
-            result.note(self.pid, stream, 0, stream.bytes, Some(Obstacle::copy(copy, stream.bytes)));
-        }
     }
 
     fn pending(&self) -> PendingRead {
@@ -372,7 +368,7 @@ mod tests {
     use super::*;
 
     fn stream(address: u64, bytes: u64) -> PendingStream {
-        PendingStream { walker: RuntimeId::GLIBC, address, fd: 1, bytes, unconverted: 0, is_copy: false }
+        PendingStream { walker: RuntimeId::GLIBC, address, fd: 1, bytes, unconverted: 0, copy: None }
     }
 
     #[test]

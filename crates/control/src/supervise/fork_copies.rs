@@ -110,15 +110,10 @@ impl Tracees {
         at_fork.is_none() || self.write_count(pid) != at_fork
     }
 
-    /// Forgets the common bytes of a process that executes another image. Its memory is gone: after a write they count as written.
-    pub(super) fn forget_fork_copies_at_exec(&mut self, pid: u32) {
-        match self.has_written_since_fork(pid) {
-            true => self.give_up_fork_copies(pid),
-            false => {
-                self.processes.entry(pid).and_modify(|process| {
-                    (process.inherited_bytes, process.given_bytes) = (Vec::new(), Vec::new());
-                });
-            }
+    /// Counts the common bytes of a process that executes another image as written if it may have written them: its memory is gone.
+    pub(super) fn give_up_written_copies(&mut self, pid: u32) {
+        if self.has_written_since_fork(pid) {
+            self.give_up_fork_copies(pid);
         }
     }
 

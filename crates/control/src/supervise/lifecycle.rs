@@ -121,7 +121,7 @@ impl Supervisor {
     pub(super) fn on_exec(&mut self, tid: u32) {
         let former = ptrace::event_message(tid).map_or(tid, |former| former as u32);
         self.tracees.threads.remove(&former);
-        self.tracees.forget_fork_copies_at_exec(tid);
+        self.tracees.give_up_written_copies(tid);
         let Some(process) = self.tracees.processes.get_mut(&tid) else {
             return ptrace::resume(tid, false, 0);
         };
