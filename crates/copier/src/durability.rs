@@ -82,10 +82,15 @@ pub(crate) fn sync_parent(entry: &Entry, name: &CStr, tally: &mut CopyTally) -> 
     let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let base = if entry.is_operand() { CWD } else { entry.target_dir() };
+    sync_directory(base, parent, tally)
+}
+
+/// Makes the names in a directory and its attributes durable. `path` is relative to `base`.
+pub(crate) fn sync_directory(base: BorrowedFd<'_>, path: &Path, tally: &mut CopyTally) -> CopyResult<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = openat(base, parent, flags, Mode::empty()).on(parent, "open")?;
+    let directory = openat(base, path, flags, Mode::empty()).on(path, "open")?;
     tally.call("fsync");
-    fsync(directory.as_fd()).on(parent, "fsync").map_err(not_durable)
+    fsync(directory.as_fd()).on(path, "fsync").map_err(not_durable)
 }
 
 /// Says what a failed sync means. The kernel reports an error once and may have dropped the bytes, so that another sync

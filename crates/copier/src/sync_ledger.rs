@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use rustix::fs::{Mode, OFlags, fstatfs, fsync, open, openat, syncfs};
+use rustix::fs::{CWD, Mode, OFlags, fstatfs, fsync, openat, syncfs};
 use rustix::io::Errno;
 use weir_sys::page_cache::{dirty_bytes_of_machine, start_writeback};
 
 use crate::control::{CopyControl, CopyPhase};
-use crate::durability::not_durable;
+use crate::durability::{not_durable, sync_directory};
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::tally::CopyTally;
 use crate::volatile::is_volatile;
@@ -18,8 +18,8 @@ use crate::volatile::is_volatile;
 /// Writeback of files of at least this size starts as soon as they are copied. For smaller ones the call costs more than
 /// it gains.
 const EARLY_BYTES: u64 = 64 << 10;
-/// At most this many files and directories of a file system stay open until the end, so that fsync(2) of each is possible. More of them are made
-/// durable by syncfs(2) in any case: each fsync(2) is a write to the journal.
+/// At most this many files and directories of a file system stay open until the end, so that fsync(2) of each is possible. More
+/// of them are made durable by syncfs(2) in any case: each fsync(2) is a write to the journal.
 const MAX_HELD: usize = 16;
 /// Dirty bytes of other programs from which syncfs(2) costs more than fsync(2) of a few files: at 500 MB/s a quarter of a
 /// second.
@@ -75,10 +75,7 @@ impl SyncedFileSystem {
     /// Makes everything that the batch covers durable. Returns the errors.
     fn sync(&mut self, tally: &mut CopyTally) -> Vec<CopyError> {
         let Some(directory) = &self.directory else {
-            let sync = |path: &PathBuf| {
-                tally.call("fsync");
-                sync_directory(path).map_err(not_durable).err()
-            };
+            let sync = |path: &PathBuf| sync_directory(CWD, path, tally).err();
             return self.directories.iter().filter_map(sync).collect();
         };
         match self.held.take() {
@@ -99,13 +96,6 @@ impl SyncedFileSystem {
 
 fn failure(result: Result<(), Errno>, path: &Path, call: &'static str) -> Option<CopyError> {
     result.err().map(|errno| not_durable(CopyError::call(path, call, errno)))
-}
-
-/// Makes the names in a directory and its attributes durable.
-fn sync_directory(path: &Path) -> CopyResult<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = open(path, flags, Mode::empty()).on(path, "open")?;
-    fsync(&directory).on(path, "fsync")
 }
 
 /// Returns an estimate of the machine's dirty bytes that this copy did not write.
