@@ -68,10 +68,6 @@ fn of<'a>(rows: &'a [BenchRow], key: &GroupKey) -> impl Iterator<Item = &'a Benc
     rows.iter().filter(move |row| row.group == *key && row.elapsed_s.is_some())
 }
 
-fn median_s(row: &BenchRow) -> f64 {
-    row.elapsed_s.map_or(f64::INFINITY, |elapsed| elapsed.median)
-}
-
 /// Compares the rows of a group with the best one. If each write is also a sync, only rows that sync as often can be compared.
 fn compare_with_best(rows: &mut [BenchRow], key: &GroupKey, noise: &Noise) {
     let Some(best) = best(rows, key).cloned() else { return };
@@ -86,7 +82,7 @@ fn compare_with_best(rows: &mut [BenchRow], key: &GroupKey, noise: &Noise) {
 
 /// Returns the fastest of the rows that sync each record, else of all.
 fn best<'a>(rows: &'a [BenchRow], key: &GroupKey) -> Option<&'a BenchRow> {
-    let order = |row: &BenchRow| (!row.syncs_per_record(), median_s(row));
+    let order = |row: &BenchRow| (!row.syncs_per_record(), row.median_s());
     of(rows, key).min_by(|a, b| {
         let ((a_rank, a_s), (b_rank, b_s)) = (order(a), order(b));
         a_rank.cmp(&b_rank).then(a_s.total_cmp(&b_s))
@@ -128,13 +124,13 @@ pub fn observation(row: &BenchRow) -> Observation {
         bytes,
         blocks: bytes / (files * bytes / calls.max(1.0)).max(PAGE),
         syncs: syncs as f64,
-        seconds: median_s(row),
+        seconds: row.median_s(),
     }
 }
 
 /// Fits the cost model to the rows of `method`.
 fn fit(rows: &[BenchRow], key: &GroupKey, method: &str) -> Option<CostModel> {
-    CostModel::fit(&observations(rows, key, method, &median_s))
+    CostModel::fit(&observations(rows, key, method, &BenchRow::median_s))
 }
 
 /// Returns the model's input for the rows of `method`, with the given times. With a sync after every record, the numbers of calls and
@@ -212,7 +208,7 @@ fn drawn_median_s(row: &BenchRow, times: &[usize]) -> f64 {
     let samples = row.rounds_of.iter().zip(&row.samples_s);
     let mut drawn: Vec<f64> =
         samples.flat_map(|(&round, &seconds)| std::iter::repeat_n(seconds, times[round])).collect();
-    if drawn.is_empty() { median_s(row) } else { median(&mut drawn) }
+    if drawn.is_empty() { row.median_s() } else { median(&mut drawn) }
 }
 
 /// Returns whether `other` is the work of `key` on the same file system and cache state, without syncs.
@@ -244,7 +240,9 @@ fn predict(
         }
         let user_ns = match is_model || synced {
             true => 0.0,
-            false => user_space_ns(of(rows, key).filter(|row| row.method == name), model, &median_s),
+            false => {
+                user_space_ns(of(rows, key).filter(|row| row.method == name), model, &BenchRow::median_s)
+            }
         };
         if has_library && !synced {
             pass_ns.insert(name.clone(), user_ns);
@@ -316,7 +314,7 @@ mod tests {
         close(model.block_ns, BLOCK_NS);
         close(document.groups[0].pass_ns["stdio"], PASS_NS);
         for row in &document.rows {
-            close(row.predicted_s.unwrap(), median_s(row));
+            close(row.predicted_s.unwrap(), row.median_s());
         }
     }
 
@@ -350,9 +348,8 @@ mod tests {
         let knee = document.groups[0].knee.unwrap();
         assert_eq!(Some(knee.bytes), document.knee_bytes);
         let seconds = |record| {
-            median_s(
-                document.rows.iter().find(|r| r.method == "syscall" && r.record_bytes == record).unwrap(),
-            )
+            let of_record = |row: &&BenchRow| row.method == "syscall" && row.record_bytes == record;
+            document.rows.iter().find(of_record).unwrap().median_s()
         };
         assert!(seconds(knee.bytes) <= seconds(1 << 20) * 1.05);
         assert!(document.rows.iter().all(|row| row.vs_best.unwrap().value > 1.05

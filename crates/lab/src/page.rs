@@ -1,8 +1,8 @@
 //! Makes the page of an experiment that was run, and the lines of lists of experiments.
 
 use weir_model::lab::{
-    JudgedPrediction, LabLine, LabOutcome, LabPage, LabRow, LabVerdict, ObservedValue, PageOutcome,
-    PreviousRun, ProgramVersion,
+    JudgedPrediction, LabLine, LabOutcome, LabPage, LabRow, LabVerdict, PageOutcome, PreviousRun,
+    ProgramVersion,
 };
 
 use crate::prediction::{self, Prediction};
@@ -79,18 +79,13 @@ fn outcomes(result: &ExperimentRun, predictions: &[Prediction]) -> Vec<PageOutco
             });
             all.len() - 1
         });
-        *all[index].value_mut(outcome.version) = Some(value(outcome));
+        *all[index].value_mut(outcome.version) = Some(outcome.into());
     }
     all
 }
 
 fn judged(prediction: &Prediction, outcome: &LabOutcome) -> JudgedPrediction {
     JudgedPrediction { text: prediction.text.clone(), is_right: prediction.is_right(&outcome.seen) }
-}
-
-fn value(outcome: &LabOutcome) -> ObservedValue {
-    let expected = (!outcome.expected.is_empty()).then_some(outcome.as_expected);
-    ObservedValue { seen: outcome.seen.clone(), agrees: outcome.agrees, expected }
 }
 
 #[cfg(test)]

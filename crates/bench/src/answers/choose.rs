@@ -10,7 +10,7 @@ use weir_model::bench::{BenchAnswer, BenchRow, FROM_TO};
 const IN_KERNEL: [&str; 2] = ["copy_file_range", "sendfile"];
 
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
-    if view.rows.len() < 2 || view.has_lines() {
+    if view.rows.len() < 2 || view.group.key.has_lines() {
         return None;
     }
     let best = view.fastest()?;

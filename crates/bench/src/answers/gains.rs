@@ -9,7 +9,7 @@ use crate::groups::observation;
 const QUESTION: &str = "Where do gains stop?";
 
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
-    if view.has_lines() {
+    if view.group.key.has_lines() {
         return None;
     }
     let (curve, gains) = view.gains()?;

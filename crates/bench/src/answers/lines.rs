@@ -21,7 +21,7 @@ impl Compared<'_> {
 
 /// Compares the methods and modes at each length of a line.
 pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
-    if !view.has_lines() {
+    if !view.group.key.has_lines() {
         return None;
     }
     let rows = view.comparable();

@@ -106,11 +106,6 @@ impl<'a> View<'a> {
         self.rows.iter().copied().find(|(_, known)| std::ptr::eq(*known, row))
     }
 
-    /// Returns whether the record size is the length of a line, which the program cannot choose.
-    fn has_lines(&self) -> bool {
-        self.group.key.workload == "log"
-    }
-
     /// Returns the first group for which `matches` is true.
     fn sibling(&self, matches: impl Fn(&RowGroup) -> bool) -> Option<View<'a>> {
         let found = self.document.groups.iter().position(matches)?;

@@ -3,6 +3,7 @@
 use weir_bench::axes::{Advice, CacheState, SyncKind, Workload};
 use weir_bench::ffi::methods;
 use weir_bench::{loop_image, published};
+use weir_report::text::wrap;
 
 /// Returns the lists as text.
 pub fn text() -> String {
@@ -45,23 +46,9 @@ fn made_by(name: &str) -> &'static str {
 
 fn section(title: &str, entries: &[(&str, &str)]) -> String {
     let width = entries.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let indent = width + 4;
-    let mut lines = String::new();
-    for (name, text) in entries {
-        let mut line = format!("  {name:width$} ");
-        for word in text.split_whitespace() {
-            if line.chars().count() + 1 + word.chars().count() > WIDTH {
-                lines += line.trim_end();
-                lines.push('\n');
-                line = " ".repeat(indent - 1);
-            }
-            line.push(' ');
-            line += word;
-        }
-        lines += line.trim_end();
-        lines.push('\n');
-    }
-    format!("{title}\n{lines}\n")
+    let rest = " ".repeat(width + 4);
+    let entry = |(name, text): &(&str, &str)| wrap(text, WIDTH, &format!("  {name:width$}  "), &rest);
+    format!("{title}\n{}\n\n", entries.iter().flat_map(entry).collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BenchRow, RowGroup};
+use super::{BenchRow, GroupKey, RowGroup};
 use crate::{Knee, Ratio};
 
 /// Sync policies that make each write wait for the device.
@@ -20,11 +20,12 @@ pub fn ratio(a: &BenchRow, b: &BenchRow) -> Option<Ratio> {
     Ratio::paired(pairs).filter(|_| value.is_finite()).map(|ratio| ratio.with_value(value))
 }
 
-fn median_s(row: &BenchRow) -> f64 {
-    row.elapsed_s.map_or(f64::INFINITY, |elapsed| elapsed.median)
-}
-
 impl BenchRow {
+    /// Returns the median elapsed time in seconds; infinity for a row that was not measured.
+    pub fn median_s(&self) -> f64 {
+        self.elapsed_s.map_or(f64::INFINITY, |elapsed| elapsed.median)
+    }
+
     /// Returns whether each record is synced as the policy demands. If each write waits for the device, a user-space buffer or
     /// a vector of records makes one sync of several records: a record is durable later than its call returns.
     pub fn syncs_per_record(&self) -> bool {
@@ -32,6 +33,13 @@ impl BenchRow {
             self.calls.iter().filter(|(name, _)| name.contains("write")).map(|(_, count)| count).sum();
         let records = self.group.bytes.div_ceil(self.record_bytes.max(1));
         !SYNCS_IN_WRITES.contains(&self.group.sync.as_str()) || writes == 0 || writes >= records
+    }
+}
+
+impl GroupKey {
+    /// Returns whether the record size is the length of a line, which the program cannot choose.
+    pub fn has_lines(&self) -> bool {
+        self.workload == "log"
     }
 }
 
@@ -89,7 +97,7 @@ impl Gains {
         if let Some(knee) = knee.and_then(|knee| knee.within(to)) {
             return Some(Self::Stop(knee));
         }
-        if smaller.iter().any(|row| median_s(row) < median_s(last)) {
+        if smaller.iter().any(|row| row.median_s() < last.median_s()) {
             return None;
         }
         let compared = |row: &&BenchRow| Some((row.record_bytes, ratio(row, last)?));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{LabVerdict, PreviousRun, ProgramVersion, PublishedTable};
+use super::{LabOutcome, LabVerdict, PreviousRun, ProgramVersion, PublishedTable};
 
 /// One experiment and its result.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,6 +76,13 @@ pub struct ObservedValue {
     pub agrees: bool,
     /// The value is the one that most people expect; `None` without an expectation.
     pub expected: Option<bool>,
+}
+
+impl From<&LabOutcome> for ObservedValue {
+    fn from(outcome: &LabOutcome) -> Self {
+        let expected = (!outcome.expected.is_empty()).then_some(outcome.as_expected);
+        Self { seen: outcome.seen.clone(), agrees: outcome.agrees, expected }
+    }
 }
 
 /// One line of the list or of the summary.

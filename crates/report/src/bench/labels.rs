@@ -99,7 +99,7 @@ fn fit(model: &CostModel) -> String {
 }
 
 /// Returns a share as a whole percentage of at least 1, for `within`.
-fn within_percent(share: f64) -> String {
+pub(super) fn within_percent(share: f64) -> String {
     whole_percent(share.max(0.01))
 }
 

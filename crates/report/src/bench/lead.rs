@@ -8,7 +8,7 @@ use super::section::{Section, label, variant};
 use super::{labels, lines};
 use crate::text::list;
 
-/// Largest number of rows that tie with the best and are named.
+/// Largest number of rows that tie with another one and are named.
 const TIES_NAMED: usize = 2;
 
 /// Returns the sentence, made from the group's rows and its knee.
@@ -18,7 +18,7 @@ pub(super) fn lead(section: &Section) -> Option<String> {
         return Some(of_two_directories(section, best, from, to));
     }
     match smallest(section) {
-        _ if section.has_lines() => lines::lead(section),
+        _ if section.key().has_lines() => lines::lead(section),
         Some((smallest, _)) => Some(of_curve(section, smallest, best)),
         None => Some(of_methods(section, best)),
     }
@@ -51,10 +51,9 @@ fn of_curve(section: &Section, row: &BenchRow, best: &BenchRow) -> String {
     if let Some(vs) = row.vs_best.filter(|_| !row.ties_with_best) {
         text += &format!(" ({} the best)", short_ratio(&vs));
     }
-    let seconds = |row: &BenchRow| row.elapsed_s.map_or(f64::INFINITY, |elapsed| elapsed.median);
     let is_other =
         |other: &BenchRow| other.record_bytes == row.record_bytes && variant(other) != variant(row);
-    let others = section.comparable().filter(|(other, other_s)| is_other(other) && *other_s < seconds(row));
+    let others = section.comparable().filter(|(other, other_s)| is_other(other) && *other_s < row.median_s());
     if let Some((other, _)) = others.min_by(|a, b| a.1.total_cmp(&b.1)) {
         text += &format!(", {} {}", variant(other), time(other));
     }
@@ -67,9 +66,14 @@ fn tied_names(section: &Section, best: &BenchRow) -> Option<String> {
     let is_tie = |row: &BenchRow| row.ties_with_best && !std::ptr::eq(row, best);
     let ties: Vec<String> =
         section.measured().filter(|(row, _)| is_tie(row)).map(|(row, _)| label(row)).collect();
-    match ties.len() {
+    ties_text(&ties)
+}
+
+/// Returns which rows tie with the one that a sentence has named; `None` for none.
+pub(super) fn ties_text(names: &[String]) -> Option<String> {
+    match names.len() {
         0 => None,
-        1..=TIES_NAMED => Some(format!("ties with {}", list(&ties))),
+        1..=TIES_NAMED => Some(format!("ties with {}", list(names))),
         many => Some(format!("{many} others tie with it")),
     }
 }

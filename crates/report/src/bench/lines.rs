@@ -4,12 +4,8 @@ use weir_model::Size;
 use weir_model::bench::{BenchRow, ratio};
 use weir_model::estimate::short_ratio;
 
-use super::lead::time;
+use super::lead::{ties_text, time};
 use super::section::{Section, variant};
-use crate::text::list;
-
-/// Largest number of rows that tie with the fastest and are named.
-const TIES_NAMED: usize = 2;
 
 /// Returns a sentence about the shortest and one about the longest line; `None` without measured rows.
 pub(super) fn lead(section: &Section) -> Option<String> {
@@ -40,11 +36,7 @@ fn of_length(section: &Section, bytes: u64) -> Option<String> {
         return Some(format!("{head}: all {} tie; {of}.", rows.len()));
     }
     let names: Vec<String> = ties.iter().map(|row| variant(row)).collect();
-    let tied = match names.len() {
-        0 => String::new(),
-        1..=TIES_NAMED => format!(" (ties with {})", list(&names)),
-        many => format!(" ({many} others tie with it)"),
-    };
+    let tied = ties_text(&names).map_or(String::new(), |ties| format!(" ({ties})"));
     let slowest = others.last().map(|(row, _)| *row).filter(|row| !is_tie(row));
     let slowest = slowest.and_then(|row| {
         let slower = short_ratio(&ratio(row, fastest)?);

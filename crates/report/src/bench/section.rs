@@ -134,11 +134,6 @@ impl<'a> Section<'a> {
         self.measured().filter(move |(row, _)| row.syncs_per_record() == best)
     }
 
-    /// Returns whether the record size is the length of a line, which the program cannot choose.
-    pub fn has_lines(&self) -> bool {
-        self.key().workload == "log"
-    }
-
     /// Returns the rows of the knee's curve by record size.
     pub fn curve(&self) -> Vec<&'a BenchRow> {
         self.group.curve(self.measured().map(|(row, _)| row))
@@ -147,7 +142,7 @@ impl<'a> Section<'a> {
     /// Returns the knee, unless it is the largest record of its method: gains may then go on. Lines have none: their length is no
     /// choice.
     pub fn knee(&self) -> Option<Knee> {
-        self.group.knee?.within(self.largest_of_knee()?).filter(|_| !self.has_lines())
+        self.group.knee?.within(self.largest_of_knee()?).filter(|_| !self.key().has_lines())
     }
 
     /// Returns the largest record of the knee's curve.

@@ -1,9 +1,7 @@
 //! The page of `weir lab`: whether the experiments agree, then each one: expected, seen, fixed, and its frames.
 
 use weir_model::duration::format_seconds;
-use weir_model::lab::{
-    LabDocument, LabRow, ObservedValue, PageOutcome, ProgramVersion, PublishedTable, SteppedRun, THEMES,
-};
+use weir_model::lab::{LabDocument, LabRow, PageOutcome, ProgramVersion, PublishedTable, SteppedRun, THEMES};
 
 use super::{agreed, agreement, beside, frames, map, outcomes};
 use crate::block::Block;
@@ -142,11 +140,7 @@ fn observed(row: &LabRow) -> Vec<PageOutcome> {
             all.push(PageOutcome { what, expect, ..PageOutcome::default() });
             all.len() - 1
         });
-        *all[index].value_mut(outcome.version) = Some(ObservedValue {
-            seen: outcome.seen.clone(),
-            agrees: outcome.agrees,
-            expected: (!outcome.expected.is_empty()).then_some(outcome.as_expected),
-        });
+        *all[index].value_mut(outcome.version) = Some(outcome.into());
     }
     all
 }

@@ -6,7 +6,7 @@ use weir_model::{Size, estimate};
 
 use super::super::section::Section;
 use super::{LOG_BYTES, LOG_NUMBER, LOG_SECONDS, legend};
-use crate::number::{count, ratio, whole_percent};
+use crate::number::{count, ratio};
 use crate::scale::Axis;
 use crate::svg::{Chart, NARROW, Picture, VerticalMark};
 
@@ -180,7 +180,7 @@ fn errors(section: &Section) -> String {
         let own = section.measured().filter(|(row, _)| (Some(row.method.as_str()) == method) == is_fitted);
         own.filter_map(|(row, seconds)| Some((row.predicted_s? / seconds - 1.0).abs())).reduce(f64::max)
     };
-    let percent = |share: f64| whole_percent(share.max(0.01));
+    let percent = super::super::labels::within_percent;
     let fitted = match (method, most(true)) {
         (Some(method), Some(most)) => {
             format!("The prices were fitted to the rows of {method}, which are within {} %", percent(most))
