@@ -115,21 +115,28 @@ fn code_is_that_of_the_language_and_of_the_object() {
     }
 }
 
+/// Returns the finding about a text that is pending in standard output while the program waits in a call.
+fn stuck(
+    (kind, path): (StreamKind, &str),
+    call: &str,
+    text: &[u8],
+    language: SourceLanguage,
+) -> weir_model::Finding {
+    let mut builder = recording(3.0);
+    let file = builder.file(path, kind);
+    builder.root().images[0].language = Some(language);
+    builder.call(0.0, 1, Op::Openat, -1, file, b"").result = 1;
+    for quarter in 0..10 {
+        let at_s = 0.1 + f64::from(quarter) * 0.25;
+        builder.snapshot_in(at_s, 1, weir_model::trace::SnapshotMoment::Sample, call, &[pending(1, text)]);
+    }
+    builder.finding("stuck-output")
+}
+
 /// A prompt has no newline: a line buffer would keep it.
 #[test]
 fn a_text_without_its_newline_is_flushed_and_not_line_buffered() {
-    let fix = |text: &[u8], language: SourceLanguage| {
-        let mut builder = recording(3.0);
-        let file = builder.file("/d/out", File);
-        builder.root().images[0].language = Some(language);
-        builder.call(0.0, 1, Op::Openat, -1, file, b"").result = 1;
-        for quarter in 0..10 {
-            let at_s = 0.1 + f64::from(quarter) * 0.25;
-            let snapshot = weir_model::trace::SnapshotMoment::Sample;
-            builder.snapshot_in(at_s, 1, snapshot, "read", &[pending(1, text)]);
-        }
-        builder.finding("stuck-output").fix
-    };
+    let fix = |text: &[u8], language: SourceLanguage| stuck((File, "/d/out"), "read", text, language).fix;
     for (language, by_lines) in [
         (SourceLanguage::Python, "line_buffering=True"),
         (SourceLanguage::C, "_IOLBF"),
@@ -147,16 +154,7 @@ fn a_text_without_its_newline_is_flushed_and_not_line_buffered() {
 #[test]
 fn an_event_loop_gets_lines_in_place_of_a_bounded_delay() {
     let command = |call: &str, text: &[u8], language: SourceLanguage| {
-        let mut builder = recording(3.0);
-        let file = builder.file("pipe:[7]", StreamKind::Pipe);
-        builder.root().images[0].language = Some(language);
-        builder.call(0.0, 1, Op::Openat, -1, file, b"").result = 1;
-        for quarter in 0..10 {
-            let at_s = 0.1 + f64::from(quarter) * 0.25;
-            let snapshot = weir_model::trace::SnapshotMoment::Sample;
-            builder.snapshot_in(at_s, 1, snapshot, call, &[pending(1, text)]);
-        }
-        builder.finding("stuck-output").command.unwrap_or_default()
+        stuck((StreamKind::Pipe, "pipe:[7]"), call, text, language).command.unwrap_or_default()
     };
     let python = SourceLanguage::Python;
     assert!(command("epoll_wait", b"line\n", python).starts_with("weir run --line -- "));
