@@ -12,6 +12,8 @@ mod durable;
 mod failing_devices;
 #[path = "copy/failures.rs"]
 mod failures;
+#[path = "copy/job_control.rs"]
+mod job_control;
 #[path = "copy/options.rs"]
 mod options;
 #[path = "copy/promises.rs"]
@@ -49,4 +51,10 @@ fn shell(dir: &Path, script: &str) -> String {
     let output = Command::new("bash").args(["-ec", script]).current_dir(dir).output().expect("bash");
     assert!(output.status.success(), "{script}: {}", text(&output.stderr));
     text(&output.stdout)
+}
+
+/// Returns the text of a terminal that a script of bash has.
+fn on_terminal(dir: &Path, script: &str) -> String {
+    std::fs::write(dir.join("script"), script).expect("a script");
+    shell(dir, "timeout 60 script -qec 'bash script' /dev/null </dev/null | tr '\\r' '\\n'")
 }

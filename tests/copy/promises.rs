@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::common::{WEIR, disk_dir, has, has_private_mounts, names, run, skip, text};
-use crate::{copy, failed_copy, shell};
+use crate::{copy, failed_copy, on_terminal, shell};
 
 #[test]
 fn blocks_are_shared_always_or_the_copy_fails() {
@@ -127,12 +127,6 @@ fn a_killed_tree_is_recognised_and_its_command_is_offered() {
     // A finished tree is a directory like any other.
     copy(dir.path(), &["-a", "--resume", "s", "new tree"]);
     assert!(dir.path().join("new tree/s/small").exists());
-}
-
-/// Returns the text of a terminal that a script of bash has.
-fn on_terminal(dir: &std::path::Path, script: &str) -> String {
-    std::fs::write(dir.join("script"), script).expect("a script");
-    shell(dir, "timeout 60 script -qec 'bash script' /dev/null </dev/null | tr '\\r' '\\n'")
 }
 
 #[test]

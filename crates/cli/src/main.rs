@@ -41,6 +41,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use weir_sys::file_system::{is_foreground, is_terminal};
 use weir_sys::worker::WorkerLimits;
 
 /// Measure, explain and fix what buffering does to a program's bytes
@@ -171,7 +172,8 @@ fn worker_limits(verb: &Verb) -> Option<WorkerLimits> {
 fn report_wait(sentence: &str) {
     let verb = std::env::args_os().nth(1).unwrap_or_default();
     let verb = verb.to_string_lossy();
-    let clear = if weir_sys::file_system::is_terminal(std::io::stderr()) { "\r\x1b[2K" } else { "" };
+    let draws = is_terminal(std::io::stderr()) && is_foreground(std::io::stderr());
+    let clear = if draws { "\r\x1b[2K" } else { "" };
     let line = weir_model::escaped_lines(sentence);
     let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{clear}weir {verb}: {line}\n"));
 }

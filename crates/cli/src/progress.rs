@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use weir_bench::run::Progress;
-use weir_sys::file_system::is_terminal;
+use weir_sys::file_system::{is_foreground, is_terminal};
 use weir_tui::style::stderr_style;
 
 /// Positions of the bar: a tenth of a percent each.
@@ -20,6 +20,8 @@ const WIDE_COLUMNS: usize = 72;
 /// A progress bar with the estimated time left.
 pub struct TerminalProgress {
     bar: ProgressBar,
+    /// Standard error is a terminal, and the user did not ask for silence.
+    is_wanted: bool,
     /// Columns of the terminal for which the line is made.
     columns: usize,
 }
@@ -27,11 +29,8 @@ pub struct TerminalProgress {
 impl TerminalProgress {
     /// Returns a bar. It is hidden with `quiet`, and if standard error is not a terminal.
     pub fn new(quiet: bool) -> Self {
-        let bar = ProgressBar::new(POSITIONS);
-        if quiet || !is_terminal(stderr()) {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        let mut progress = Self { bar, columns: 0 };
+        let bar = ProgressBar::with_draw_target(Some(POSITIONS), ProgressDrawTarget::hidden());
+        let mut progress = Self { bar, is_wanted: !quiet && is_terminal(stderr()), columns: 0 };
         progress.fit(stderr_style().width);
         progress
     }
@@ -48,17 +47,39 @@ impl TerminalProgress {
 
     /// Removes the bar from the terminal.
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        remove(&self.bar);
     }
 }
 
 impl Progress for TerminalProgress {
     fn advance(&mut self, share: f64, left: Duration, next: &str) {
         self.fit(stderr_style().width);
+        if self.is_wanted {
+            show_in_foreground(&self.bar);
+        }
         self.bar.set_prefix(format!("{} s", left.as_secs()));
         self.bar.set_message(cut(next, self.columns));
         self.bar.set_position((share * POSITIONS as f64) as u64);
     }
+}
+
+/// Shows a bar on standard error, a terminal, or hides it while this job is in the background: the bar would be drawn over what other
+/// programs print and the user types. Returns whether the bar is shown.
+pub fn show_in_foreground(bar: &ProgressBar) -> bool {
+    let is_shown = is_foreground(stderr());
+    if is_shown == bar.is_hidden() {
+        let target = if is_shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        bar.set_draw_target(target);
+    }
+    is_shown
+}
+
+/// Removes a bar from the terminal, unless this job is in the background.
+pub fn remove(bar: &ProgressBar) {
+    if !is_foreground(stderr()) {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    bar.finish_and_clear();
 }
 
 fn layout(columns: usize) -> (&'static str, usize) {

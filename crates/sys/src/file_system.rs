@@ -87,6 +87,12 @@ pub fn is_terminal(file: impl AsFd) -> bool {
     status_of(&file).is_ok_and(is_device) && rustix::termios::isatty(file)
 }
 
+/// Returns whether this process may draw on a terminal: it is in the foreground process group. True also if the terminal is not its
+/// controlling terminal, which has no such group for it.
+pub fn is_foreground(terminal: impl AsFd) -> bool {
+    rustix::termios::tcgetpgrp(terminal).map_or(true, |group| group == rustix::process::getpgrp())
+}
+
 /// As [`fs::canonicalize`], for a path that another process chose: fails with TimedOut if its file system does not answer.
 pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     foreign_reads::canonicalize(path)

@@ -17,6 +17,7 @@ use weir_sys::file_system::is_terminal;
 
 use super::events::EventLog;
 use super::source_size::{SourceSize, reads_terminal};
+use crate::progress::{self, show_in_foreground};
 
 /// The interval of the bar and of the signals.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -124,7 +125,7 @@ impl Monitor {
             let _ended = thread.join();
         }
         if let Some(bar) = self.bar {
-            bar.finish_and_clear();
+            progress::remove(&bar);
         }
     }
 }
@@ -195,11 +196,8 @@ impl Watch {
 
     fn draw(&self) {
         let Some(bar) = &self.bar else { return };
-        if self.started.elapsed() < BAR_AFTER {
+        if self.started.elapsed() < BAR_AFTER || !show_in_foreground(bar) {
             return;
-        }
-        if bar.is_hidden() {
-            bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         let (bytes, known, _) = self.control.bytes();
         bar.set_length(self.total.load(Relaxed).max(known).max(bytes).max(1));
@@ -243,7 +241,7 @@ impl Watch {
         if seen.elapsed() > STOP_LIMIT {
             self.control.remove_unfinished();
             if let Some(bar) = &self.bar {
-                bar.finish_and_clear();
+                progress::remove(bar);
             }
             end_by(self.number.load(Relaxed) as i32);
         }

@@ -3,9 +3,10 @@
 //! A thread that waits for a file system whose server or device does not answer can sleep so that no signal ends it (state D of
 //! proc_pid_status(5)). Its process then stays, and a shell would wait for it. The first process of weir, the parent, waits for the
 //! worker, touches no file, passes signals on, and ends as the worker does, or without it. When the work lasts, it starts the watcher,
-//! which looks at the worker and says what does not answer.
+//! which looks at the worker and says what does not answer. The worker stops and continues with the first process.
 
 mod file_calls;
+mod job_control;
 mod passed_signals;
 mod waits;
 mod watcher;
@@ -14,9 +15,12 @@ use std::time::{Duration, Instant};
 
 use crate::proc;
 use passed_signals::PassedSignals;
+use rustix::process::Signal;
 use watcher::Watcher;
 
-/// The time after which the watcher starts, and the interval between its looks. A look takes about 0.1 ms.
+/// The time after which the watcher starts. Short work needs none, and to start it takes about 0.5 ms.
+const WATCHED_AFTER: Duration = Duration::from_millis(50);
+/// The interval between looks of the watcher, and between attempts to start it. A look takes about 0.1 ms.
 const LOOK: Duration = Duration::from_secs(1);
 /// The worker and its descendants are killed this long after the second request to end.
 const AFTER_SECOND: Duration = Duration::from_secs(1);
@@ -67,6 +71,8 @@ struct Parent {
     report: fn(&str),
     started: Instant,
     watcher: Option<Watcher>,
+    /// The time since `started` at which the watcher is to start.
+    watched_after: Duration,
     /// The last signal that asked weir to end, and the times of the first and of the second.
     signal: i32,
     asked: Vec<Instant>,
@@ -81,6 +87,7 @@ impl Parent {
             report,
             started: Instant::now(),
             watcher: None,
+            watched_after: WATCHED_AFTER,
             signal: 0,
             asked: Vec::new(),
             killed: None,
@@ -91,8 +98,10 @@ impl Parent {
         loop {
             // With a request to end, the limits are shorter than the interval of the looks.
             let interval = if self.asked.is_empty() { LOOK } else { Duration::from_millis(100) };
+            let until_watched = self.watched_after.saturating_sub(self.started.elapsed());
+            let interval = if self.watcher.is_none() { interval.min(until_watched) } else { interval };
             if let Some((signal, by_kernel)) = signals.next(interval) {
-                self.on_signal(signal, by_kernel);
+                self.on_signal(signal, by_kernel, signals);
             }
             if let Some(status) = crate::ptrace::try_reap_child(self.worker) {
                 if let Some(watcher) = self.watcher.take() {
@@ -101,8 +110,9 @@ impl Parent {
                 // The shell is to see the signal that asked weir to end.
                 signals.end_as(if self.killed.is_some() { self.signal } else { status });
             }
-            if self.watcher.is_none() && self.started.elapsed() >= LOOK {
-                // Short work needs no watcher. If there can be none, weir tries again.
+            if self.watcher.is_none() && self.started.elapsed() >= self.watched_after {
+                // If there can be none, weir tries again.
+                self.watched_after = self.started.elapsed() + LOOK;
                 self.watcher = Watcher::start(self.worker, self.report);
                 if !self.asked.is_empty() {
                     self.watcher.as_mut().into_iter().for_each(Watcher::hurry);
@@ -116,9 +126,11 @@ impl Parent {
     }
 
     /// Passes a signal on. The kernel sends those of the terminal to the whole process group.
-    fn on_signal(&mut self, signal: i32, by_kernel: bool) {
-        if signal == libc::SIGCHLD {
-            return;
+    fn on_signal(&mut self, signal: i32, by_kernel: bool, signals: &PassedSignals) {
+        match signal {
+            libc::SIGCHLD => return,
+            libc::SIGCONT => return self.continue_children(),
+            _ => {}
         }
         if passed_signals::asks_to_end(signal) {
             self.signal = signal;
@@ -128,6 +140,16 @@ impl Parent {
         if !by_kernel {
             // SAFETY: the call takes numbers; the worker is a child that has not been reaped.
             unsafe { libc::kill(self.worker as i32, signal) };
+        }
+        if signal == libc::SIGTSTP {
+            signals.stop();
+        }
+    }
+
+    /// Continues what has stopped with this process.
+    fn continue_children(&self) {
+        for pid in [Some(self.worker), self.watcher.as_ref().map(Watcher::pid)].into_iter().flatten() {
+            job_control::send(pid, Signal::CONT);
         }
     }
 

@@ -16,7 +16,7 @@ pub(super) fn asks_to_end(signal: i32) -> bool {
 }
 
 impl PassedSignals {
-    /// Blocks the signals that users send, unless they are ignored (nohup(1)), and SIGCHLD.
+    /// Blocks the signals that users and shells send, unless they are ignored (nohup(1)), and SIGCHLD.
     pub fn block() -> PassedSignals {
         signals::keep_ended_children();
         // SAFETY: zero bytes are a valid set, which the calls fill and read.
@@ -24,7 +24,8 @@ impl PassedSignals {
             let (mut set, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
             libc::sigemptyset(&mut set);
             libc::sigaddset(&mut set, libc::SIGCHLD);
-            for signal in FORWARDED.into_iter().filter(|signal| !signals::is_ignored(*signal)) {
+            let passed = FORWARDED.into_iter().chain([libc::SIGTSTP, libc::SIGCONT]);
+            for signal in passed.filter(|signal| !signals::is_ignored(*signal)) {
                 libc::sigaddset(&mut set, signal);
             }
             libc::sigprocmask(libc::SIG_BLOCK, &set, &mut before);
@@ -52,6 +53,14 @@ impl PassedSignals {
         (signal > 0).then_some((signal, info.si_code > 0))
     }
 
+    /// Stops this process by SIGTSTP, until a SIGCONT. Returns at once where the kernel stops no process: in an orphaned process group.
+    pub fn stop(&self) {
+        // SAFETY: the call takes a number. The signal is blocked.
+        unsafe { libc::raise(libc::SIGTSTP) };
+        set_blocked(libc::SIGTSTP, libc::SIG_UNBLOCK);
+        set_blocked(libc::SIGTSTP, libc::SIG_BLOCK);
+    }
+
     /// Ends this process with the wait status of its worker.
     pub fn end_as(&self, status: i32) -> ! {
         if libc::WIFSIGNALED(status) {
@@ -68,5 +77,19 @@ impl PassedSignals {
         }
         // SAFETY: ends this process, which has no other thread and holds no output.
         unsafe { libc::_exit(libc::WEXITSTATUS(status)) };
+    }
+}
+
+/// Lets stop signals of the terminal stop this process, a child of the one that blocks them.
+pub(super) fn unblock_stop() {
+    set_blocked(libc::SIGTSTP, libc::SIG_UNBLOCK);
+}
+
+fn set_blocked(signal: i32, how: i32) {
+    // SAFETY: zero bytes are a valid set, which the calls fill and read.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&mut set, signal);
+        libc::sigprocmask(how, &set, std::ptr::null_mut());
     }
 }

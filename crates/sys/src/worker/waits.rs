@@ -71,6 +71,11 @@ impl FileWaits {
         sentences
     }
 
+    /// Forgets the calls: the worker was stopped, so they did not wait for their files.
+    pub fn forget(&mut self) {
+        self.waits.clear();
+    }
+
     /// Returns a sentence for each reported call, all of which have returned: the worker has ended.
     pub fn end(&mut self) -> Vec<String> {
         returned(std::mem::take(&mut self.waits)).collect()

@@ -9,8 +9,9 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use super::LOOK;
+use super::job_control::{self, StopFollower, is_stopped};
 use super::waits::{FileWaits, REPORTED};
+use super::{LOOK, passed_signals};
 use crate::proc;
 use crate::shared_memory::Shared;
 
@@ -125,8 +126,13 @@ impl Watcher {
         drop(self.requests);
         let end = Instant::now() + AFTER_END;
         while crate::ptrace::try_reap_child(self.pid).is_none() && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_micros(200));
         }
+    }
+
+    /// Returns the process ID of the watcher.
+    pub fn pid(&self) -> u32 {
+        self.pid
     }
 
     /// Returns how long the present look has lasted, if the watcher waits in the kernel.
@@ -149,23 +155,42 @@ impl Watcher {
 
 /// Looks at the worker until the first process closes its side of the pipe.
 fn watch(worker: u32, mut requests: PipeReader, seen: &Seen, report: fn(&str)) {
+    passed_signals::unblock_stop();
+    let mut follower = StopFollower::new(worker);
     let mut waits = FileWaits::default();
-    let mut interval = LOOK;
+    let (mut interval, mut looked) = (LOOK, None::<Instant>);
     loop {
-        for sentence in waits.look(worker, &|pid| seen.current.store(pid, SeqCst)) {
-            report(&sentence);
-            seen.has_reported.store(true, SeqCst);
+        follower.follow();
+        if is_stopped(worker) {
+            waits.forget();
+        } else if looked.is_none_or(|looked| looked.elapsed() >= interval) {
+            look(worker, &mut waits, seen, report);
+            looked = Some(Instant::now());
         }
-        seen.is_silent.store(waits.is_silent(worker), SeqCst);
-        seen.set_text(&waits.longest().unwrap_or_default());
-        seen.looks.fetch_add(1, SeqCst);
+        let (began, pause) = (Instant::now(), interval.min(job_control::INTERVAL));
         let mut ready = libc::pollfd { fd: requests.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: the call fills one pollfd.
-        if unsafe { libc::poll(&mut ready, 1, interval.as_millis() as i32) } > 0 {
+        let is_ready = unsafe { libc::poll(&mut ready, 1, pause.as_millis() as i32) } > 0;
+        if began.elapsed() >= pause + LOOK {
+            // The job was stopped, and no call has waited for a file meanwhile.
+            waits.forget();
+        }
+        if is_ready {
             interval = HURRY;
             if !matches!(requests.read(&mut [0]), Ok(1)) {
                 return waits.end().iter().for_each(|sentence| report(sentence));
             }
         }
     }
+}
+
+/// Looks once, and notes what it sees for the first process.
+fn look(worker: u32, waits: &mut FileWaits, seen: &Seen, report: fn(&str)) {
+    for sentence in waits.look(worker, &|pid| seen.current.store(pid, SeqCst)) {
+        report(&sentence);
+        seen.has_reported.store(true, SeqCst);
+    }
+    seen.is_silent.store(waits.is_silent(worker), SeqCst);
+    seen.set_text(&waits.longest().unwrap_or_default());
+    seen.looks.fetch_add(1, SeqCst);
 }
