@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{disk_dir, run, skip, text};
+use crate::common::{WEIR, disk_dir, has_private_mounts, run, skip, text};
 use crate::{copy, shell};
 
 /// Returns the calls that matter for durability, in their order, without arguments. strace(1) also reports a child that weir kills.
@@ -117,4 +117,29 @@ fn names_of_a_tree_on_fuse_are_synced() {
     names.dedup();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(names, ["m", "m/tree", "m/tree/sub", "m/tree/sub/empty", "m/tree/sub/file"]);
+}
+
+#[test]
+fn a_copy_is_verified_without_proc() {
+    const NAME: &str = "a_copy_is_verified_without_proc";
+    if !has_private_mounts() {
+        return skip(NAME, "needs root, to hide /proc");
+    }
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 3000001 /dev/urandom > s; ln -s real link; echo old > real");
+    let script = format!(
+        "mount -t tmpfs none /proc; for to in t link; do {WEIR} copy --verify s $to && cmp s $to; done; \
+         {WEIR} copy --verify --atomic s u"
+    );
+    let output = Command::new("unshare").args(["-m", "bash", "-c", &script]).current_dir(dir.path()).output();
+    let told = text(&output.expect("unshare").stderr);
+    for name in ["'t'", "'link'"] {
+        assert!(told.contains(&format!("{name}: reread from the device, equal")), "{told}");
+    }
+    assert!(
+        told.contains("'u': reread")
+            || told.contains("/proc is not mounted") && told.contains("mount -t proc"),
+        "{told}"
+    );
+    assert!(!told.contains("ENOENT"), "{told}");
 }

@@ -1,9 +1,10 @@
 //! `--verify`: reads the copy back from the device and compares it with the source.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Advice, Mode, OFlags, fadvise, fdatasync, fstat, openat};
+use rustix::fs::{Advice, CWD, Mode, OFlags, fadvise, fdatasync, fstat, openat};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use weir_sys::page_cache::cached_pages;
 
@@ -54,9 +55,7 @@ pub(crate) fn verify(job: &VerifyJob, control: &CopyControl, tally: &mut CopyTal
 
 /// Opens the copy for reading. Returns whether its bytes then come from the device.
 fn reopen(job: &VerifyJob) -> CopyResult<(OwnedFd, bool)> {
-    // The copy is open for writing only. This opens the same file, also if its name is another file by now.
-    let own = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&job.target));
-    let open = |flags| openat(rustix::fs::CWD, &own, OFlags::RDONLY | OFlags::CLOEXEC | flags, Mode::empty());
+    let open = |flags| open_again(job, OFlags::RDONLY | OFlags::CLOEXEC | flags);
     // Other programs (udev, a mounted file system) read pages of a device again at any time; O_DIRECT passes by them.
     if job.device_bytes.is_some()
         && let Ok(target) = open(OFlags::DIRECT)
@@ -64,8 +63,34 @@ fn reopen(job: &VerifyJob) -> CopyResult<(OwnedFd, bool)> {
         return Ok((target, true));
     }
     let pages = cached_pages(job.target, 0, job.device_bytes.unwrap_or(0));
-    let target = open(OFlags::empty()).on(job.target_path, "open")?;
+    let target = open(OFlags::empty())?;
     Ok((target, pages.is_ok_and(|pages| pages.cached == 0)))
+}
+
+/// Opens the copy, which is open for writing only, once more.
+fn open_again(job: &VerifyJob, flags: OFlags) -> CopyResult<OwnedFd> {
+    // This opens the same file, also if its name is another file by now.
+    let own = format!("/proc/self/fd/{}", job.target.as_raw_fd());
+    match openat(CWD, &own, flags, Mode::empty()) {
+        Err(Errno::NOENT) => open_by_name(job, flags),
+        opened => opened.on(job.target_path, "open"),
+    }
+}
+
+/// Opens the copy by its name, where /proc is not mounted. Fails if the name is not that of the copy.
+fn open_by_name(job: &VerifyJob, flags: OFlags) -> CopyResult<OwnedFd> {
+    let inode = |file: BorrowedFd<'_>| fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
+    // Without O_NONBLOCK the open of a FIFO that has taken the name would wait for a writer.
+    let opened = openat(CWD, job.target_path, flags | OFlags::NONBLOCK, Mode::empty());
+    match opened {
+        Ok(file) if inode(file.as_fd()) == inode(job.target) => Ok(file),
+        Err(error) if error != Errno::NOENT => Err(error).on(job.target_path, "open"),
+        _ => Err(CopyError::Refused(format!(
+            "{} cannot be verified: /proc is not mounted, and weir rereads a file without a name by /proc/self/fd: \
+             mount -t proc proc /proc, or copy without --atomic and --resume",
+            quoted(job.target_path)
+        ))),
+    }
 }
 
 fn compare(
