@@ -183,3 +183,20 @@ fn a_method_that_reaches_an_early_end_did_not_refuse() {
     assert!(!error.contains("refused") && error.contains("by splice"), "{error}");
     shell(dir.path(), &format!("cmp {source} t"));
 }
+
+#[test]
+fn an_empty_name_is_told_from_a_missing_one() {
+    let dir = disk_dir();
+    shell(dir.path(), "echo 1 > s");
+    for (arguments, sentence) in [
+        (&["s", ""][..], "weir copy: the target is an empty name"),
+        (&["", "t"], "weir copy: source 1 is an empty name"),
+        (&["-t", "", "s"], "weir copy: the directory of --target-directory is an empty name"),
+        (&["--events", "", "s", "t"], "'--events <FILE>' but none was supplied\n\n  tip: the value is empty"),
+        (&["--events=", "s", "t"], "tip: the value is empty"),
+    ] {
+        let told = failed_copy(dir.path(), arguments);
+        assert!(told.contains(sentence) && told.contains("variable of the shell unset?"), "{told}");
+    }
+    assert!(!failed_copy(dir.path(), &["s", "t", "--events"]).contains("is empty"));
+}

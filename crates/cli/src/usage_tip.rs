@@ -1,10 +1,21 @@
-//! The tip about a negative number that follows an option.
+//! Tips about a negative number that follows an option, and about an empty value.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Replaces the tip of an error about a negative number. For `--size -1` clap takes `-1` for an option, and advises `-- -1`, which
+/// The tip about an empty value, which clap calls a value that was not supplied.
+const EMPTY: &str = "the value is empty: name one; in a script, is a variable of the shell unset?";
+
+/// Adds a tip to an error about an empty value, and replaces that of an error about a negative number. For `--size -1` clap takes `-1` for an option, and advises `-- -1`, which
 /// does not pass it to `--size`; `--size=-1` does.
 pub fn with_value_tip(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+    let is_empty = |value: &ContextValue| matches!(value, ContextValue::String(text) if text.is_empty());
+    if error.kind() == ErrorKind::InvalidValue && error.get(ContextKind::InvalidValue).is_some_and(is_empty) {
+        let gave_empty = std::env::args_os().any(|argument| argument.is_empty() || ends_empty(&argument));
+        if gave_empty {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![EMPTY.into()]));
+        }
+        return error;
+    }
     let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg) else { return error };
     let arguments: Vec<String> =
         std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
@@ -15,6 +26,12 @@ pub fn with_value_tip(mut error: clap::Error, command: &clap::Command) -> clap::
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
+}
+
+/// Returns whether an argument is an option with an empty value, such as `--json=`.
+fn ends_empty(argument: &std::ffi::OsStr) -> bool {
+    let argument = argument.as_encoded_bytes();
+    argument.starts_with(b"--") && argument.iter().position(|byte| *byte == b'=') == Some(argument.len() - 1)
 }
 
 /// Returns the long option before the negative number `found`, if a verb has an option of that name with a value.

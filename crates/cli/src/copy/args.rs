@@ -28,7 +28,7 @@ use crate::output::{OutputOptions, PageFile};
 #[command(mut_arg("json", |arg| arg.help("At the end, write the counts as JSON (schema weir-copy/1); - is standard output")))]
 pub struct Args {
     /// The sources, and the file or directory that they go to
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_parser = options::path_parser())]
     pub operands: Vec<PathBuf>,
 
     #[command(flatten, next_help_heading = "Durability")]
@@ -222,7 +222,7 @@ pub struct CpOptions {
     pub suffix: Option<OsString>,
 
     /// Copy all sources into this directory
-    #[arg(short = 't', long, value_name = "DIRECTORY")]
+    #[arg(short = 't', long, value_name = "DIRECTORY", value_parser = options::path_parser())]
     pub target_directory: Option<PathBuf>,
 
     /// The last operand is the copy, also if it is a directory

@@ -113,6 +113,7 @@ fn run_prepared(args: &Args, prepared: PreparedCopy) -> ExitCode {
 
 /// Returns the sources and where they go.
 fn operands(args: &Args) -> Result<(Vec<PathBuf>, CopyDestination), String> {
+    refuse_empty_names(args)?;
     let mut sources = args.operands.clone();
     if args.cp.no_target_directory && args.cp.target_directory.is_some() {
         return Err("--target-directory and --no-target-directory exclude each other".into());
@@ -139,6 +140,21 @@ fn operands(args: &Args) -> Result<(Vec<PathBuf>, CopyDestination), String> {
         };
     }
     Ok((sources, CopyDestination::Guess(last)))
+}
+
+/// Fails if a source or the target is an empty name, as an unset variable of the shell gives it.
+fn refuse_empty_names(args: &Args) -> Result<(), String> {
+    let target = args.cp.target_directory.as_ref();
+    let is_empty = |path: &PathBuf| path.as_os_str().is_empty();
+    let found = match args.operands.iter().position(is_empty) {
+        Some(at) if target.is_none() && at > 0 && at + 1 == args.operands.len() => "the target".to_string(),
+        Some(at) => format!("source {}", at + 1),
+        None if target.is_some_and(is_empty) => "the directory of --target-directory".to_string(),
+        None => return Ok(()),
+    };
+    Err(format!(
+        "{found} is an empty name: name a file or a directory; in a script, is a variable of the shell unset?"
+    ))
 }
 
 /// Prints text to standard error and ignores write errors.

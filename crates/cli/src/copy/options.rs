@@ -1,7 +1,9 @@
 //! The values of the options of `weir copy`, and what they mean together.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use weir_copier::{
     BackupNames, CopyMethod, CopyOptions, CopySync, Existing, FollowLinks, HoleSearch, Preserved, TargetKind,
     Tristate,
@@ -18,6 +20,11 @@ pub fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     let found = words.iter().find(|(word, _)| *word == text);
     let known = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
     found.map(|(_, value)| *value).ok_or_else(|| format!("'{text}': use one of {}", known()))
+}
+
+/// Returns a parser of paths that accepts an empty one: clap calls it a value that was not supplied.
+pub fn path_parser() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 /// Parses the name of a method of moving bytes.
