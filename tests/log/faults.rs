@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{disk_dir, has_private_mounts, is_root, run, skip, text, wait_for, weir};
+use crate::common::{WEIR, disk_dir, has_private_mounts, is_root, run, skip, text, wait_for, weir};
 use crate::{Collector, lines_of, log_of};
 
 /// A small file system in memory; unmounted on drop.
@@ -189,6 +189,22 @@ fn what_cannot_be_opened_is_named() {
         assert!(text(&output.stderr).contains(sentence), "{arguments:?}: {}", text(&output.stderr));
     }
     assert!(!dir.path().join("elsewhere").exists());
+}
+
+#[test]
+fn a_missing_dev_null_is_named() {
+    const NAME: &str = "a_missing_dev_null_is_named";
+    if !has_private_mounts() {
+        return skip(NAME, "needs root, to hide /dev");
+    }
+    let dir = disk_dir();
+    let script = r#"mount -t tmpfs none /dev && exec "$@""#;
+    let words = ["-m", "sh", "-c", script, "sh", WEIR, "log", "-o", "-", "--", "echo", "hi"];
+    let output = Command::new("unshare").args(words).current_dir(dir.path()).output().expect("unshare");
+    let told = text(&output.stderr);
+    assert!(told.contains("open /dev/null: ENOENT") && told.contains("mknod -m 666 /dev/null"), "{told}");
+    assert!(!told.contains("exec echo"), "{told}");
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]

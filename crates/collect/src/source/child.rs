@@ -1,6 +1,7 @@
 //! A command: its standard output and standard error are two sources, its end is a third one.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
@@ -35,6 +36,9 @@ pub(super) enum CommandPurpose {
     Interval(IntervalRuns),
 }
 
+/// The standard input of commands.
+const NULL: &str = "/dev/null";
+
 /// Starts a command, whose status becomes that of the collector; of several commands, that of the first one that failed.
 pub(super) fn start(
     arguments: &[OsString],
@@ -63,15 +67,18 @@ pub(super) fn spawn(
             limit.unwrap_or("check the name and the permissions of the command"),
         )
     };
+    let null = File::open(NULL).map_err(|error| {
+        let advice = limits::advice_alone(&error)
+            .unwrap_or("commands read it as standard input: create it: mknod -m 666 /dev/null c 1 3");
+        Error::call("open", NULL, &error, advice)
+    })?;
     let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(
-            |error| {
-                // At a limit the command might be executed later.
-                let is_its_fault =
-                    matches!(purpose, CommandPurpose::Status) && limits::advice_alone(&error).is_none();
-                if is_its_fault { failed(&error).of_start(&error) } else { failed(&error) }
-            },
-        )?;
+        command.stdin(null).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| {
+            // At a limit the command might be executed later.
+            let is_its_fault =
+                matches!(purpose, CommandPurpose::Status) && limits::advice_alone(&error).is_none();
+            if is_its_fault { failed(&error).of_start(&error) } else { failed(&error) }
+        })?;
     let pid = Pid::from_child(&child);
     let end = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| failed(&io_error(errno)))?;
     let pipes: [Option<OwnedFd>; 2] =
