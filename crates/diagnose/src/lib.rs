@@ -32,8 +32,10 @@ mod rules;
 mod run_advice;
 mod sampled_calls;
 mod small_calls;
+mod split_lines;
 mod text;
 mod tool_options;
+mod unattributed_calls;
 mod unused_input;
 mod verdict;
 

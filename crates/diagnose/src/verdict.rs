@@ -10,6 +10,7 @@ use crate::pending_now::pending_now_sentence;
 use crate::rule::VerdictForm;
 use crate::rules::rule_of;
 use crate::text::{least_certain, thousands};
+use crate::unattributed_calls::unattributed_calls;
 
 /// The share of the run that a process must have had a CPU for, so that CPU time saved makes the run shorter.
 const BUSY: f64 = 0.8;
@@ -82,7 +83,11 @@ fn nothing_wrong(context: &RuleContext, findings: &[Finding]) -> RunVerdict {
 }
 
 fn nothing_else_wrong(context: &RuleContext, findings: &[Finding]) -> String {
+    let unattributed = unattributed_calls(context);
     let streams = match context.known_stream_count() {
+        1.. if let Some(calls) = &unattributed => {
+            format!("Nothing wrong in what could be seen; {calls}")
+        }
         1.. if !context.recording.unreadable.is_empty() => {
             format!("Nothing wrong in what could be seen; {}", unreadable_clause(context))
         }

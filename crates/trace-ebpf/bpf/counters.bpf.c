@@ -3,6 +3,7 @@
 #include "buffers.h"
 #include "open_file.h"
 #include "ring_buffer.h"
+#include "vectors.h"
 #include "waits.h"
 
 /* The offset at which the call began. The open file's offset has already advanced when the program runs. */
@@ -87,10 +88,20 @@ GLOBAL_FUNCTION int resume_after_gap(struct stream_counters *counters, const str
     return 0;
 }
 
+/* Returns the address of the last byte that a call has moved; 0 if it is unknown. */
+static __always_inline u64 last_byte_of(const struct transfer *t)
+{
+    return t->buffer ? t->buffer + t->result - 1 : t->last_byte;
+}
+
 GLOBAL_FUNCTION int emit_counted_call(const struct transfer *t, const struct stream_counters *counters, int tail)
 {
     struct call_event *call;
-    if (!t || !counters || !(call = reserve_for_call(sizeof *call)))
+    if (!t || !counters)
+        return 0;
+    struct scratch_space *own = t->writes && t->vector ? scratch() : 0;
+    u32 gathered = own ? gather_head() : 0;
+    if (!(call = reserve_for_call(sizeof *call)))
         return 0;
     fill_head(&call->head, KIND_CALL, t->fd);
     call->file = counters->file;
@@ -107,6 +118,10 @@ GLOBAL_FUNCTION int emit_counted_call(const struct transfer *t, const struct str
         bytes = DATA_BYTES;
     if (bytes && bpf_probe_read_user(call->data, bytes & 127, (void *)t->buffer) == 0)
         call->data_bytes = bytes;
+    if (own) {
+        call->data_bytes = gathered;
+        __builtin_memcpy(call->data, own->head, DATA_BYTES);
+    }
     submit(call, 0);
     return 0;
 }
@@ -145,9 +160,9 @@ GLOBAL_FUNCTION int emit_call_with_buffers(const struct transfer *t, struct stre
     u32 pid = bpf_get_current_pid_tgid() >> 32;
     if (!t || !counters)
         return 0;
-    if (tail < 0 && t->writes && t->result == 1 && t->buffer) {
+    if (tail < 0 && t->writes && t->result == 1 && last_byte_of(t)) {
         u8 last = 0;
-        if (bpf_probe_read_user(&last, 1, (void *)t->buffer) == 0)
+        if (bpf_probe_read_user(&last, 1, (void *)last_byte_of(t)) == 0)
             tail = last;
     }
     walk_buffers_at_call(bpf_map_lookup_elem(&processes, &pid), t->fd, t->buffer,
@@ -188,8 +203,8 @@ static __always_inline int count(const struct transfer *t)
         }
         if (counters->regular && moved)
             count_position(counters, moved, t->position);
-        if (t->writes && moved > 1 && t->buffer)
-            tail = count_last_byte(counters, t->buffer, moved);
+        if (t->writes && moved > 1 && last_byte_of(t))
+            tail = count_last_byte(counters, last_byte_of(t));
     } else if (t->result == -EAGAIN_ || t->result == -EINTR_ || t->result <= -512) {
         retried = 1; /* ERESTARTSYS (512) and its kin: the kernel restarts the call */
         __sync_fetch_and_add(&counters->again, 1);

@@ -63,10 +63,10 @@ static __always_inline void count_position(struct stream_counters *counters, u64
 }
 
 /* Returns the last byte of the transfer; -1 if it cannot be read. */
-static __always_inline int count_last_byte(struct stream_counters *counters, u64 buffer, u64 moved)
+static __always_inline int count_last_byte(struct stream_counters *counters, u64 address)
 {
     u8 last = 0;
-    if (bpf_probe_read_user(&last, 1, (void *)(buffer + moved - 1)) != 0)
+    if (bpf_probe_read_user(&last, 1, (void *)address) != 0)
         return -1;
     if (last == '\n')
         counters->newline_ends++;
@@ -105,7 +105,7 @@ static __always_inline int count_full_transfer(u32 fd, u64 buffer, u64 asked, s6
     if (counters->regular)
         count_position(counters, asked, -1);
     if (writes && asked > 1 && buffer)
-        count_last_byte(counters, buffer, asked);
+        count_last_byte(counters, buffer + asked - 1);
     if (asked > counters->asked_max)
         counters->asked_max = asked;
     stamp(counters);

@@ -162,7 +162,10 @@ union short_struct_prefix {
 /* A call that moves bytes. */
 struct transfer {
     u64 args[6];
-    u64 buffer; /* 0: unknown */
+    u64 buffer; /* 0: unknown, or in several parts */
+    u64 vector; /* address of the parts of a write that is in several; 0: none */
+    u64 parts;
+    u64 last_byte; /* address of the last byte that the parts moved; 0: unknown */
     u64 asked;
     s64 result;
     s64 position; /* -1: the open file's own offset */
@@ -210,6 +213,10 @@ struct scratch_space {
     union struct_prefix prefix;
     struct stdio_file file;
     struct wide_text wide;
+    u64 head_left;      /* bytes of the call that are not in `head` yet */
+    u32 head_bytes;
+    u32 head_pad;
+    u8 head[3 * DATA_BYTES]; /* first bytes of a call in several parts; more than are emitted, for the verifier's masks */
 };
 struct scratch_map {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

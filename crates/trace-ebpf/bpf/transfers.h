@@ -44,6 +44,7 @@ static __always_inline void on_transfer(struct transfer *t, u32 class)
     t->leaves_input = 0;
     t->buffer = t->args[1];
     t->asked = t->args[2];
+    t->vector = t->last_byte = 0;
     t->position = -1;
     t->in_kernel = 0;
     if (class == CLASS_PREAD || class == CLASS_PWRITE || class == CLASS_PREADV || class == CLASS_PWRITEV)
@@ -83,7 +84,7 @@ static __always_inline void on_kernel_transfer(struct transfer *t, u32 class)
         out = (u32)t->args[2];
         t->asked = t->args[4];
     }
-    t->buffer = 0;
+    t->buffer = t->vector = t->last_byte = 0;
     t->position = -1;
     t->in_kernel = 1;
     t->fd = in;

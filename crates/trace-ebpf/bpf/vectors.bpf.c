@@ -8,18 +8,24 @@ struct io_vector {
 
 struct vector_sum {
     u64 address, bytes;
+    u64 moved;     /* result of the call; 0 if it failed */
+    u64 last_byte; /* address of the last of them */
 };
+
 static long add_vector(u32 i, void *context)
 {
     struct vector_sum *sum = context;
     struct io_vector part;
     if (bpf_probe_read_user(&part, sizeof part, (void *)(sum->address + i * sizeof part)) != 0)
         return 1;
+    if (sum->moved > sum->bytes && sum->moved - sum->bytes <= part.bytes)
+        sum->last_byte = part.base + (sum->moved - sum->bytes) - 1;
     sum->bytes += part.bytes;
     return 0;
 }
 
-/* Sets `asked` to the sum of up to READ_PARTS parts, and `buffer` if all bytes that were moved are in the first part. */
+/* Sets `asked` to the sum of up to READ_PARTS parts, and `buffer` if all bytes that were moved are in the first part, otherwise
+ * `vector`, `parts` and `last_byte`. */
 #ifdef BEFORE_6_1
 GLOBAL_FUNCTION int read_current_vectors(u64 address, u64 parts)
 #else
@@ -32,7 +38,7 @@ GLOBAL_FUNCTION int read_vectors(struct transfer *t, u64 address, u64 parts)
 #endif
     if (!t)
         return 0;
-    struct vector_sum sum = {address, 0};
+    struct vector_sum sum = {address, 0, t->result > 0 ? t->result : 0, 0};
     struct io_vector first;
     t->buffer = 0;
     if (bpf_probe_read_user(&first, sizeof first, (void *)address) == 0 &&
@@ -40,7 +46,40 @@ GLOBAL_FUNCTION int read_vectors(struct transfer *t, u64 address, u64 parts)
         t->buffer = first.base;
     LOOP(READ_PARTS, parts < READ_PARTS ? parts : READ_PARTS, add_vector, &sum);
     t->asked = sum.bytes;
+    t->vector = t->buffer ? 0 : address;
+    t->parts = parts;
+    t->last_byte = sum.last_byte;
     return 0;
+}
+
+/* Copies the beginning of a part behind that of the previous ones. The state is in the scratch space, which keeps the paths few
+ * that the verifier follows. */
+static long gather_part(u32 i, void *context)
+{
+    struct scratch_space *own = scratch();
+    struct io_vector part;
+    if (!own || own->head_bytes >= DATA_BYTES || own->head_left == 0 ||
+        bpf_probe_read_user(&part, sizeof part, (void *)(own->call.vector + i * sizeof part)) != 0)
+        return 1;
+    u64 bytes = part.bytes < own->head_left ? part.bytes : own->head_left;
+    if (bytes > DATA_BYTES)
+        bytes = DATA_BYTES;
+    if (bytes && bpf_probe_read_user(own->head + (own->head_bytes & (DATA_BYTES - 1)), bytes & 127, (void *)part.base) != 0)
+        return 1;
+    own->head_bytes += bytes;
+    own->head_left -= bytes;
+    return 0;
+}
+
+GLOBAL_FUNCTION int gather_head(void)
+{
+    struct scratch_space *own = scratch();
+    if (!own)
+        return 0;
+    own->head_bytes = 0;
+    own->head_left = own->call.result > 0 ? own->call.result : 0;
+    LOOP(HEAD_PARTS, own->call.parts < HEAD_PARTS ? own->call.parts : HEAD_PARTS, gather_part, 0);
+    return own->head_bytes < DATA_BYTES ? own->head_bytes : DATA_BYTES;
 }
 
 /* struct mmsghdr */

@@ -4,7 +4,7 @@
 
 #include "maps.h"
 
-/* Sets `asked` and `buffer` of a call from its vector. */
+/* Sets `asked`, and where the bytes are, of a call from its vector. */
 #ifdef BEFORE_6_1
 int read_current_vectors(u64 address, u64 parts);
 int read_current_messages(u64 address, u64 messages, u32 flags);
@@ -17,8 +17,11 @@ int read_vectors(struct transfer *t, u64 address, u64 parts);
 int read_messages(struct transfer *t, u64 address, u64 messages, u32 flags);
 #endif
 
-/* The most parts of a vector that are read. */
-enum { READ_PARTS = 64 };
+/* Copies the first bytes of the current call, which is in several parts, to `head` of the scratch space. Returns their number. */
+int gather_head(void);
+
+/* The most parts of a vector that are read, and from which the first bytes are copied. */
+enum { READ_PARTS = 64, HEAD_PARTS = 8 };
 
 #define MSG_PEEK_ 2
 #define MSG_TRUNC_ 0x20

@@ -28,10 +28,14 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
                 int d = open(directory, O_RDONLY | O_DIRECTORY); if (fsync(d) != 0) { perror(directory); exit(1); } close(d);",
             "",
         ),
-        CodeFix::WholeLines if object == StreamObject::Stdout => {
-            ("setvbuf(stdout, NULL, _IOLBF, 0);", " before the first output")
-        }
-        CodeFix::WholeLines => ("setvbuf(f, NULL, _IOLBF, 0);", " after fopen(path, \"a\")"),
+        CodeFix::WholeLines if object == StreamObject::Stdout => (
+            "setvbuf(stdout, NULL, _IOLBF, 0);",
+            " before the first output, and no fflush or write(2) within a line",
+        ),
+        CodeFix::WholeLines => (
+            "setvbuf(f, NULL, _IOLBF, 0);",
+            " after fopen(path, \"a\"), and no fflush or write(2) within a line",
+        ),
         CodeFix::ReadUnbuffered => ("setvbuf(stdin, NULL, _IONBF, 0);", " before the first input"),
     };
     CodeText::new(code, note)

@@ -40,9 +40,9 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
             ", with names that have no apostrophe; in Lua 5.1 and LuaJIT compare the result of os.execute with 0",
         ),
         CodeFix::WholeLines if object == StreamObject::Stdout => {
-            ("io.stdout:setvbuf('line')", " at the start")
+            ("io.stdout:setvbuf('line')", " at the start, and no flush within a line")
         }
-        CodeFix::WholeLines => ("f:setvbuf('line')", " after io.open(path, 'a')"),
+        CodeFix::WholeLines => ("f:setvbuf('line')", " after io.open(path, 'a'), and no flush within a line"),
         CodeFix::ReadUnbuffered => ("io.stdin:setvbuf('no')", " before the first input"),
     };
     CodeText::new(code, note)

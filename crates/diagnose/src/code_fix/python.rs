@@ -40,9 +40,9 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
             "",
         ),
         CodeFix::WholeLines if object == StreamObject::Stdout => {
-            ("sys.stdout.reconfigure(line_buffering=True)", " at the start")
+            ("sys.stdout.reconfigure(line_buffering=True)", " at the start, and no flush within a line")
         }
-        CodeFix::WholeLines => ("f = open(path, 'a', buffering=1)", ""),
+        CodeFix::WholeLines => ("f = open(path, 'a', buffering=1)", ", and no flush within a line"),
         CodeFix::ReadUnbuffered => (
             "f = open(0, 'rb', buffering=0, closefd=False)",
             " and f.readline(), which then reads single bytes",

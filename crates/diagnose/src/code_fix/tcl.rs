@@ -37,9 +37,11 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
             ("close $f; exec sync $temporary; file rename -force $temporary $path; exec sync $directory", "")
         }
         CodeFix::WholeLines if object == StreamObject::Stdout => {
-            ("fconfigure stdout -buffering line", " at the start")
+            ("fconfigure stdout -buffering line", " at the start, and no flush within a line")
         }
-        CodeFix::WholeLines => ("fconfigure $f -buffering line", " after open with a"),
+        CodeFix::WholeLines => {
+            ("fconfigure $f -buffering line", " after open with a, and no flush within a line")
+        }
         CodeFix::ReadUnbuffered => {
             ("fconfigure stdin -buffering none -buffersize 1", " before the first gets")
         }

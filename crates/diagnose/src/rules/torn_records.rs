@@ -1,7 +1,8 @@
 //! torn-records: nothing keeps the records of several writers apart: they can mix, or they overwrite each other.
 //!
 //! Evidence for records that can mix: two processes write text to one target at the same time; one of them ends its calls within a line
-//! because its buffer was full, and the other writes meanwhile. Evidence for overwritten records: one file was opened twice
+//! because its buffer was full, and the other writes meanwhile. Or a process writes each line in several calls, and recorded
+//! writes of the other are between two of them. Evidence for overwritten records: one file was opened twice
 //! without O_APPEND, by two processes or by one (`> log 2> log`), both write from its beginning, and they overlap in time. Not
 //! reported: a prompt whose answer a child prints, whole lines of several processes, writes with an offset argument, writers whose
 //! writes are estimated for a sampling gap, and bytes on a socket that are no text, as those of an encrypted connection.
@@ -16,7 +17,8 @@ use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::flags::O_APPEND;
 use crate::rule::{GainKind, Rule, SeverityRule};
-use crate::text::{count, is_plain, part};
+use crate::split_lines::{SplitLine, split_lines};
+use crate::text::{count, is_plain, part, preview};
 
 pub(crate) const RULE: Rule = Rule {
     id: "torn-records",
@@ -36,6 +38,9 @@ const COMPARED: usize = 32;
 /// mawk keeps its buffer.
 const BLOCK_WRITERS: [&str; 2] = ["mawk", "seq"];
 
+/// The least number of split lines: one or two can be chance, as those of two programs that start.
+const SPLIT_LINES: usize = 3;
+
 /// The smallest buffer: a shorter call that ends within a line does so on purpose.
 const BUFFER: f64 = 512.0;
 
@@ -44,7 +49,7 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
     for stream in context.streams(Direction::Out).filter(|stream| stream.bytes > 0) {
         let kind = context.kind(stream.file);
         let shareable = matches!(kind, StreamKind::File | StreamKind::Pipe | StreamKind::Socket);
-        if shareable && stream.jumps == 0 && (stream.exact || has_recorded_write(context, stream)) {
+        if shareable && (stream.exact || has_recorded_write(context, stream)) {
             targets.entry(context.target_key(stream.file)).or_default().push(stream);
         }
     }
@@ -55,13 +60,19 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
 }
 
 fn judge_target(context: &RuleContext, writers: &[&StreamCounts]) -> Option<Finding> {
-    let pairs = || writers.iter().flat_map(|a| writers.iter().map(move |b| (*a, *b)));
+    let sequential: Vec<&StreamCounts> = writers.iter().copied().filter(|stream| stream.jumps == 0).collect();
+    let pairs = || sequential.iter().flat_map(|a| sequential.iter().map(move |b| (*a, *b)));
     if let Some((a, b)) = pairs().find(|(a, b)| overwrites(context, a, b)) {
-        return Some(overwritten(context, a, b, writers.len()));
+        return Some(overwritten(context, a, b, sequential.len()));
     }
     let of_two = pairs().filter(|(a, b)| a.pid != b.pid);
-    let (torn, other) = of_two.filter(|(a, b)| tears(context, a, b)).max_by_key(|(a, _)| cut_calls(a))?;
-    Some(mixed(context, torn, other, writers))
+    let most_cut = of_two.filter(|(a, b)| tears(context, a, b)).max_by_key(|(a, _)| cut_calls(a));
+    if let Some((torn, other)) = most_cut {
+        return Some(mixed(context, torn, other, &sequential));
+    }
+    // A process that shares an open file jumps to where the others have written.
+    let lines = split_lines(context, writers);
+    (lines.len() >= SPLIT_LINES).then(|| split(context, writers, &lines))
 }
 
 fn has_recorded_write(context: &RuleContext, stream: &StreamCounts) -> bool {
@@ -137,6 +148,37 @@ fn line_mode_command(context: &RuleContext, writers: &[&StreamCounts]) -> Option
     context.weir_run_all(context.line_option(&fds, writers.first()?.file)?, &programs)
 }
 
+fn kind_name(context: &RuleContext, file: u32) -> &'static str {
+    match context.kind(file) {
+        StreamKind::File => "file",
+        StreamKind::Socket => "socket",
+        _ => "pipe",
+    }
+}
+
+/// Builds the finding of lines that are written in several calls each.
+fn split(context: &RuleContext, writers: &[&StreamCounts], lines: &[SplitLine]) -> Finding {
+    let first = &lines[0];
+    let (torn, other) = (writers[first.writer], writers[first.other]);
+    let why = format!(
+        "{} and {} write to one {} at once, and the first writes a line in several calls: {} of the second came between \
+            {} and {}. {} of the recorded lines are split so.",
+        context.stream_name(torn),
+        context.stream_name(other),
+        kind_name(context, torn.file),
+        preview(first.between),
+        preview(first.piece),
+        preview(first.rest),
+        lines.len()
+    );
+    let fix = context.code_fix(torn.pid, torn.first_s, (torn.fd, Some(torn.file)), CodeFix::WholeLines);
+    let append = if context.kind(torn.file) == StreamKind::File { ", with O_APPEND" } else { "" };
+    let code = format!("each record in one write(2){append}, in every writer: {fix}");
+    let finding = context.finding(&RULE, Severity::High, torn.pid, torn.fd, Some(torn.file));
+    let finding = finding.count("split_lines", lines.len() as u64);
+    finding.count("writers", writers.len() as u64).figure("mean_bytes", torn.mean_bytes()).build(why, code)
+}
+
 fn mixed(
     context: &RuleContext,
     torn: &StreamCounts,
@@ -148,11 +190,7 @@ fn mixed(
             line: what the other writes between two of them splits that line. Calls do not show whether it happened.",
         context.stream_name(torn),
         context.stream_name(other),
-        match context.kind(torn.file) {
-            StreamKind::File => "file",
-            StreamKind::Socket => "socket",
-            _ => "pipe",
-        },
+        kind_name(context, torn.file),
         part(torn, cut_calls(torn)),
         part(torn, moving_calls(torn))
     );

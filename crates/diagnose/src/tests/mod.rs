@@ -22,5 +22,6 @@ mod reopen;
 mod shared_input;
 mod shared_offset;
 mod small_calls;
+mod split_lines;
 mod torn_sockets;
 mod whole;

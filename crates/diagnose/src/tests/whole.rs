@@ -1,6 +1,8 @@
 //! Tests of all rules together: order, merging, the verdict, pipelines, and ordinary programs without findings.
 
-use weir_model::trace::{Buffer, Exit, Histogram, Op, SnapshotMoment, StreamTable, UnreadableBuffers};
+use weir_model::trace::{
+    Buffer, Exit, Histogram, Op, SnapshotMoment, StreamCounts, StreamTable, UnreadableBuffers,
+};
 use weir_model::{Mode, Severity};
 
 use crate::testing::*;
@@ -103,6 +105,26 @@ fn the_verdict_claims_no_more_than_was_recorded() {
     assert_eq!(text(&builder), incomplete);
     builder.0.unreadable.push(UnreadableBuffers { buffers: "Java's own buffers".into(), pids: vec![1] });
     assert_eq!(text(&builder), "Nothing wrong in what could be seen; Java's own buffers cannot be read.");
+}
+
+#[test]
+fn many_small_calls_of_an_unknown_stream_are_named() {
+    let text = |calls: u64, bytes: u64| {
+        let mut builder = recording(0.5);
+        let file = builder.file("/d/out", File);
+        builder.stream(1, 1, file, Out, 100, 65_536);
+        let unknown = builder.file(StreamCounts::UNKNOWN_PATH, weir_model::StreamKind::Other);
+        builder.stream(1, StreamCounts::UNKNOWN, unknown, In, calls, bytes).estimated = true;
+        (builder.0.overhead.watched_s, builder.0.overhead.unwatched_s) = (0.15, 0.35);
+        verdict(&builder.0, &[]).text
+    };
+    assert_eq!(
+        text(100_000, 1),
+        "Nothing wrong in what could be seen; between samples prog (1) read about 100,000 bytes in about 100,000 \
+         calls, through streams that were not recorded (--exact records them)."
+    );
+    let nothing = "Nothing is wrong in the sampled 30 % of the run.";
+    assert_eq!((text(900, 1), text(2000, 65_536)), (nothing.into(), nothing.into()));
 }
 
 #[test]

@@ -1,0 +1,185 @@
+//! Lines that a process writes in several calls, and that a write of another process splits.
+
+use std::collections::BTreeMap;
+
+use weir_model::StreamKind;
+use weir_model::trace::StreamCounts;
+
+use crate::call_patterns::moving_calls;
+use crate::context::{RuleContext, TimedCall};
+use crate::flags::O_APPEND;
+use crate::text::is_plain;
+
+/// The first calls of a stream that a backend records one by one. Between later ones, calls are missing.
+const CONSECUTIVE_CALLS: usize = 8;
+
+/// The most writes of one stream that are examined.
+const EXAMINED_CALLS: usize = 64;
+
+/// The most calls that write one line on average. A progress line has more dots.
+const MAX_PIECES: u64 = 32;
+
+/// A line whose two pieces have a write of another process between them.
+pub(crate) struct SplitLine<'a> {
+    /// Index of the stream in the list of writers.
+    pub writer: usize,
+    /// Index of the stream of the write between the pieces.
+    pub other: usize,
+    pub piece: &'a [u8],
+    pub between: &'a [u8],
+    pub rest: &'a [u8],
+    from_s: f64,
+    to_s: f64,
+}
+
+/// The line that a stream has begun.
+struct OpenLine<'a> {
+    from_s: f64,
+    last_s: f64,
+    piece: &'a [u8],
+    /// The first write of each other stream after the last piece.
+    since: BTreeMap<usize, &'a [u8]>,
+    /// The split by each other stream: the piece before its write, the write, and the piece after it.
+    splits: BTreeMap<usize, [&'a [u8]; 3]>,
+}
+
+impl<'a> OpenLine<'a> {
+    fn new(write: &TimedCall<'a>) -> Self {
+        let (from_s, piece) = (write.at_s, write.call.head.as_slice());
+        OpenLine { from_s, last_s: from_s, piece, since: BTreeMap::new(), splits: BTreeMap::new() }
+    }
+
+    fn go_on(&mut self, write: &TimedCall<'a>) {
+        for (other, between) in std::mem::take(&mut self.since) {
+            self.splits.entry(other).or_insert([self.piece, between, &write.call.head]);
+        }
+        (self.last_s, self.piece) = (write.at_s, &write.call.head);
+    }
+}
+
+/// Returns the lines of the writers of one target that writes of other processes have split, in recorded order. A process that
+/// waits for another one while its own line is unfinished is not split by it.
+pub(crate) fn split_lines<'a>(context: &RuleContext<'a>, writers: &[&StreamCounts]) -> Vec<SplitLine<'a>> {
+    let mut writes: Vec<(usize, TimedCall)> = Vec::new();
+    for (index, stream) in writers.iter().enumerate() {
+        writes.extend(consecutive_writes(context, stream).into_iter().map(|write| (index, write)));
+    }
+    writes.sort_by(|a, b| a.1.at_s.total_cmp(&b.1.at_s));
+    let mut open: Vec<Option<OpenLine>> = writers.iter().map(|_| None).collect();
+    let mut lines = Vec::new();
+    for (index, write) in &writes {
+        for (other, line) in open.iter_mut().enumerate() {
+            if writers[other].pid != write.pid
+                && let Some(line) = line
+            {
+                line.since.entry(*index).or_insert(&write.call.head);
+            }
+        }
+        let mut line = open[*index].take();
+        if let Some(line) = &mut line {
+            line.go_on(write);
+        }
+        if ends_line(write) {
+            lines.extend(line.into_iter().flat_map(|line| splits_of(*index, line)));
+        } else {
+            open[*index] = Some(line.unwrap_or_else(|| OpenLine::new(write)));
+        }
+    }
+    for (index, line) in open.into_iter().enumerate() {
+        lines.extend(
+            line.filter(|_| ends_lines(writers[index])).into_iter().flat_map(|line| splits_of(index, line)),
+        );
+    }
+    lines.retain(|line| !context.has_gap_of_any(line.from_s, line.to_s));
+    let mut lines = keep_concurrent(context, writers, lines);
+    lines.dedup_by_key(|line| (line.writer, line.from_s.to_bits()));
+    lines
+}
+
+fn splits_of(writer: usize, line: OpenLine) -> impl Iterator<Item = SplitLine> {
+    let (from_s, to_s) = (line.from_s, line.last_s);
+    line.splits.into_iter().map(move |(other, [piece, between, rest])| SplitLine {
+        writer,
+        other,
+        piece,
+        between,
+        rest,
+        from_s,
+        to_s,
+    })
+}
+
+/// Returns whether a stream writes lines of a few calls each, so that one whose end was not recorded has an end.
+fn ends_lines(stream: &StreamCounts) -> bool {
+    stream.newline_ends >= 3 && moving_calls(stream) <= stream.newline_ends * MAX_PIECES
+}
+
+fn ends_line(write: &TimedCall) -> bool {
+    write.call.tail == Some(b'\n')
+}
+
+/// Returns the first recorded writes of a stream, between which none is missing. Returns none unless it writes lines of text: the
+/// calls of a progress line begin with a carriage return, and those of a binary format are no lines.
+fn consecutive_writes<'a>(context: &RuleContext<'a>, stream: &StreamCounts) -> Vec<TimedCall<'a>> {
+    let is_own = |timed: &&TimedCall| {
+        let image = || context.image_at(timed.pid, timed.at_s).map_or(0, |(index, _)| index);
+        let call = timed.call;
+        let moves = call.op.writes() && !call.op.positioned() && call.result > 0;
+        moves && (timed.pid, call.fd) == (stream.pid, stream.fd) && image() == stream.image as usize
+    };
+    let own = context.calls_on(stream.file).iter().filter(is_own);
+    let mut writes: Vec<TimedCall> = own.copied().collect();
+    let all = stream.exact && writes.len() as u64 >= moving_calls(stream);
+    writes.truncate(if all { EXAMINED_CALLS } else { CONSECUTIVE_CALLS });
+    let is_text = |write: &TimedCall| {
+        let head = &write.call.head;
+        !head.is_empty()
+            && write.call.tail.is_some()
+            && head.iter().all(|&byte| is_plain(byte) && byte != b'\r')
+    };
+    if !writes.iter().all(is_text) || !(writes.iter().any(ends_line) || ends_lines(stream)) {
+        writes.clear();
+    }
+    writes
+}
+
+/// Removes the lines of a process that may have waited for the other one: then the write between is meant to be there. Two processes
+/// that split each other's lines do not wait. Without that, only logs count, as standard output may have status lines
+/// ("testing … ok"), and no process and its descendant.
+fn keep_concurrent<'a>(
+    context: &RuleContext,
+    writers: &[&StreamCounts],
+    lines: Vec<SplitLine<'a>>,
+) -> Vec<SplitLine<'a>> {
+    let mut counts: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    for line in &lines {
+        *counts.entry((writers[line.writer].pid, writers[line.other].pid)).or_default() += 1;
+    }
+    let is_kept = |line: &SplitLine| {
+        let (pid, other) = (writers[line.writer].pid, writers[line.other].pid);
+        let count = |of: u32, by: u32| counts.get(&(of, by)).copied().unwrap_or(0);
+        let mutual = count(pid, other).min(count(other, pid));
+        let related = context.is_descendant(pid, other) || context.is_descendant(other, pid);
+        let (torn, between) = (writers[line.writer], writers[line.other]);
+        let least = if related { 2 } else { 1 };
+        let waits_not = mutual >= least || !related && is_log(context, torn, between);
+        waits_not && has_one_end(context, torn, between)
+    };
+    lines.into_iter().filter(is_kept).collect()
+}
+
+/// Returns whether the writes of both streams come behind each other.
+fn has_one_end(context: &RuleContext, torn: &StreamCounts, other: &StreamCounts) -> bool {
+    let is_file = context.kind(torn.file) == StreamKind::File;
+    !is_file || torn.file == other.file || appends(context, torn) && appends(context, other)
+}
+
+/// Returns whether the target is a file to which both append, and that is not the output that both have inherited.
+fn is_log(context: &RuleContext, torn: &StreamCounts, other: &StreamCounts) -> bool {
+    let inherited = torn.file == other.file && torn.fd <= 2;
+    context.kind(torn.file) == StreamKind::File && appends(context, torn) && !inherited
+}
+
+fn appends(context: &RuleContext, stream: &StreamCounts) -> bool {
+    context.file(stream.file).is_some_and(|file| file.flags & O_APPEND != 0)
+}

@@ -1,0 +1,5 @@
+5.times do |i|
+  puts "step #{i}"
+  $stderr.puts "warn #{i}"
+  sleep 0.15
+end
