@@ -41,7 +41,8 @@ pub struct Args {
     #[arg(long, short = 'i', value_name = "MODE", value_parser = mode::parse_input)]
     stdin: Option<RequestedMode>,
 
-    /// Buffer of standard output: none, line, full, full:SIZE, auto; or 0, L, SIZE as in stdbuf
+    /// Buffer of standard output: none, line, full, full:SIZE, auto; or 0, L, SIZE as in stdbuf. A socket of packets or datagrams gets
+    /// one message for each write, so other messages
     #[arg(long, short = 'o', value_name = "MODE", value_parser = mode::parse)]
     stdout: Option<RequestedMode>,
 
@@ -66,7 +67,8 @@ pub struct Args {
     force: bool,
 
     /// Write bytes that are older than TIME, e.g. 100ms; bulk output stays fast. In some cases bytes wait longer, for
-    /// example while the program only waits in epoll_wait(2) calls of less than 1 s. With --coalesce only the gathered
+    /// example while the program only waits in epoll_wait(2) calls of less than 1 s, and where each write is one message (a
+    /// socket of packets or datagrams, a pipe in packet mode). With --coalesce only the gathered
     /// bytes, not those in buffers of streams. Ends with the command. If weir itself is killed, bytes that it wrote
     /// early can be written twice: in a program that computes, and always in a BufWriter of Rust and a bufio.Writer of Go
     #[arg(long, value_name = "TIME", value_parser = parse_delay)]

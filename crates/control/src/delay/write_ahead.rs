@@ -69,7 +69,7 @@ pub(crate) fn drain_stream(
     if new.is_empty() && pending.walker == RuntimeId::GO {
         return;
     }
-    let file = if new.is_empty() { None } else { tracees.open_ahead(pid, thread, pending) };
+    let file = if new.is_empty() { None } else { tracees.open_unless_messages(pid, thread, pending) };
     let written = before + file.map_or(0, |file| tracees.write_ahead(pid, &file, new));
     let stores = if empty && pending.locked != Some(true) { pending.stores_without(written) } else { None };
     if let Some(stores) = stores.filter(|_| written > 0)

@@ -115,6 +115,11 @@ impl ForeignFile {
         !self.sink.read_write || only_writes && self.is_at_end()
     }
 
+    /// Returns whether each write is one message: the program's bytes in two writes would be two messages.
+    pub fn keeps_messages(&self) -> bool {
+        self.sink.keeps_messages()
+    }
+
     /// Moves the offset of a regular file as the flush of a stream would. Fails if the offset is not where the stream has left
     /// it: other bytes would be overwritten.
     pub fn move_to(&self, position: &FlushPosition) -> Result<(), ForeignFileError> {

@@ -36,7 +36,7 @@ const KERNEL_STATE: [(u32, &str); 13] = [
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sink {
     kind: FileType,
-    /// Each write to the socket is one message.
+    /// Each write to the socket, or to the pipe in packet mode (O_DIRECT, pipe(7)), is one message.
     keeps_messages: bool,
     /// The largest size to which the process may extend the file (RLIMIT_FSIZE); None if there is no limit.
     size_limit: Option<u64>,
@@ -87,11 +87,15 @@ impl Sink {
     pub fn of(pid: u32, file: BorrowedFd) -> rustix::io::Result<Sink> {
         let kind = FileType::from_raw_mode(fstat(file)?.st_mode);
         let flags = fcntl_getfl(file)?;
-        let is_message = || !socket_type(file).is_ok_and(|kind| kind == SocketType::STREAM);
+        let keeps_messages = match kind {
+            FileType::Socket => !socket_type(file).is_ok_and(|kind| kind == SocketType::STREAM),
+            FileType::Fifo => flags.contains(OFlags::DIRECT),
+            _ => false,
+        };
         let size_limit = if kind == FileType::RegularFile { size_limit(pid) } else { None };
         Ok(Sink {
             kind,
-            keeps_messages: kind == FileType::Socket && is_message(),
+            keeps_messages,
             size_limit,
             appends: flags.contains(OFlags::APPEND),
             read_write: matches!(kind, FileType::RegularFile | FileType::BlockDevice)
@@ -107,6 +111,11 @@ impl Sink {
 
     pub fn kind(&self) -> FileType {
         self.kind
+    }
+
+    /// Returns whether each write is one message, so that a part of it would be another message.
+    pub fn keeps_messages(&self) -> bool {
+        self.keeps_messages
     }
 
     /// Returns whether a write never waits for a reader.

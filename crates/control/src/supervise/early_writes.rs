@@ -38,14 +38,34 @@ impl Tracees {
             _ => None,
         };
         if let Some(why) = why {
-            let path = proc::descriptor(thread.tid, fd).unwrap_or_default();
-            self.add_limitation(format!(
-                "{}: its bytes for {path} are not written early: {why}",
-                proc::label(pid)
-            ));
+            self.note_refusal(pid, thread, fd, &why);
         }
         // The streams that a search finds are those of types that only write.
         file.ok().filter(|file| file.allows_writing_ahead(stream.found_by_search))
+    }
+
+    /// As [`Tracees::open_ahead`], but returns None if each write to the file is one message, and notes that as a limitation.
+    pub(crate) fn open_unless_messages(
+        &mut self,
+        pid: u32,
+        thread: &TargetThread,
+        stream: &PendingBytes,
+    ) -> Option<ForeignFile> {
+        let file = self.open_ahead(pid, thread, stream)?;
+        if !file.keeps_messages() {
+            return Some(file);
+        }
+        let why = "each write to it is one message, which would be divided";
+        self.note_refusal(pid, thread, stream.fd, why);
+        None
+    }
+
+    fn note_refusal(&mut self, pid: u32, thread: &TargetThread, fd: i32, why: &str) {
+        let path = proc::descriptor(thread.tid, fd).unwrap_or_default();
+        self.add_limitation(format!(
+            "{}: its bytes for {path} are not written early: {why}",
+            proc::label(pid)
+        ));
     }
 
     /// Writes as many bytes as a file takes now. Returns their number. An error is ignored: the program's own write meets
