@@ -15,6 +15,8 @@ pub struct HostCapabilities {
     pub tracer: Option<String>,
     /// pidfd_getfd(2) is forbidden, so weir writes only to descriptors that it has inherited too, and to files without an offset.
     pub no_foreign_files: bool,
+    /// /proc is not mounted, so the supervisor finds no buffers.
+    pub no_proc: bool,
     /// The reason why system calls cannot be intercepted here; None if they can.
     pub no_syscall_dispatch: Option<&'static str>,
     #[allow(missing_docs)]
@@ -33,6 +35,7 @@ impl HostCapabilities {
             not_traceable: yama_forbids().map(str::to_string),
             tracer: tracer_of_children(),
             no_foreign_files: foreign_descriptors::forbidden().is_some(),
+            no_proc: !proc::is_mounted(),
             no_syscall_dispatch: no_syscall_dispatch(),
             stdout_is_terminal: file_system::is_terminal(stdout()),
             stdin_is_file: stdin.as_ref().is_some_and(FileStatus::is_file),

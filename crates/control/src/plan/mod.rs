@@ -77,6 +77,9 @@ pub struct Plan {
     pub rows: Vec<PlanRow>,
 }
 
+/// The buffers that the supervisor does not reach without /proc.
+const NO_PROC: &str =
+    "all buffers of programs (/proc is not mounted, and weir finds them by it: mount -t proc proc /proc)";
 /// The files that weir does not reach where pidfd_getfd(2) is forbidden.
 const OWN_FILES: &str = "files and sockets that a program opens itself (pidfd_getfd(2) is forbidden here, as in Docker without \
                          --cap-add SYS_PTRACE)";
@@ -182,18 +185,23 @@ impl PlanBuilder<'_> {
             names.filter(|_| row.effect != Effect::Not)
         };
         let unreached = row.unreached.clone().or_else(of_runtime);
-        let own_files = self.own_files_out_of_reach(&row);
-        let unreached: Vec<String> = unreached.into_iter().chain(own_files).collect();
+        let unsupervised = self.out_of_supervision(&row);
+        let unreached: Vec<String> = unreached.into_iter().chain(unsupervised).collect();
         let unreached = (!unreached.is_empty()).then(|| unreached.join("; "));
         self.plan.rows.push(row.without(unreached));
     }
 
-    /// Names the files to which the supervisor cannot write where pidfd_getfd(2) is forbidden.
-    fn own_files_out_of_reach(&self, row: &PlanRow) -> Option<String> {
+    /// Names what the supervisor cannot reach: all buffers without /proc, some files where pidfd_getfd(2) is forbidden.
+    fn out_of_supervision(&self, row: &PlanRow) -> Option<String> {
         let is_outside =
             ["--max-delay", "--rescue", "--fix-fork"].iter().any(|one| row.option.starts_with(one));
         let concerns = is_outside && row.technique != Technique::Nothing && row.effect != Effect::Not;
-        (concerns && self.host.no_foreign_files).then(|| OWN_FILES.to_string())
+        let named = match (self.host.no_proc, self.host.no_foreign_files) {
+            (true, _) => NO_PROC,
+            (false, true) => OWN_FILES,
+            (false, false) => return None,
+        };
+        concerns.then(|| named.to_string())
     }
 
     /// Returns the library's configuration, and adds the library to the plan.

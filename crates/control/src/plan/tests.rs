@@ -118,6 +118,15 @@ fn without_tracing_a_terminal_is_the_substitute() {
 }
 
 #[test]
+fn without_proc_options_from_outside_reach_no_buffer() {
+    let host = HostCapabilities { no_proc: true, ..HostCapabilities::default() };
+    let rescue = RunRequest { rescue: true, ..RunRequest::default() };
+    let remarks = plan_on(host.clone(), "cut -c1", rescue).remarks();
+    assert!(remarks.len() == 1 && remarks[0].contains("/proc is not mounted"), "{remarks:?}");
+    assert!(plan_on(host, "cut -c1", lines()).remarks().is_empty(), "the library needs no /proc");
+}
+
+#[test]
 fn where_files_cannot_be_duplicated_options_from_outside_hold_in_part() {
     let host = HostCapabilities { no_foreign_files: true, ..HostCapabilities::default() };
     let rescue = RunRequest { rescue: true, ..RunRequest::default() };
