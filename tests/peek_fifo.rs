@@ -89,3 +89,21 @@ fn the_bytes_of_another_threads_call_are_shown() {
         format!("in progress: a writev of 200,004 B to descriptor {}, by thread {}", call["fd"], call["tid"]);
     assert!(screen.contains(&expected), "{screen}");
 }
+
+/// The bytes were said to appear "at exit", where the write ends with SIGPIPE or EPIPE.
+#[test]
+fn bytes_for_a_pipe_without_a_reader_never_appear() {
+    let dir = disk_dir();
+    let mut command = Command::new("perl");
+    command.args(["-e", "print 'kept'; sleep 60"]).stdout(Stdio::piped());
+    let mut writer = KillOnDrop(command.spawn().expect("perl"));
+    drop(writer.0.stdout.take());
+    let pid = writer.0.id().to_string();
+    let mut screen = String::new();
+    wait_for("the pending bytes", || {
+        screen = text(&run(dir.path(), &["peek", &pid]).stdout);
+        screen.contains("kept")
+    });
+    assert!(screen.contains("→ no reader") && screen.contains("never: SIGPIPE or EPIPE"), "{screen}");
+    assert!(!screen.contains("at exit") && !screen.contains("weir flush"), "{screen}");
+}

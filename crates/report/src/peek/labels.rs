@@ -16,7 +16,7 @@ pub(super) fn waiting(stream: &PeekStream) -> String {
 /// Returns the target of a stream: `pipe → tee 4712`, `/tmp/out`.
 pub(super) fn target(stream: &PeekStream) -> String {
     let name = match stream.kind {
-        StreamKind::Pipe if stream.path.exact().starts_with("pipe:") => "pipe".into(),
+        StreamKind::Pipe if is_unnamed_pipe(stream) => "pipe".into(),
         StreamKind::Socket => "socket".into(),
         _ => stream.path.to_string(),
     };
@@ -30,6 +30,24 @@ pub(super) fn target(stream: &PeekStream) -> String {
         [one] => format!("{name} {sign} {} {}", one.comm, one.pid),
         [one, rest @ ..] => format!("{name} {sign} {} {} +{}", one.comm, one.pid, rest.len()),
     }
+}
+
+fn is_unnamed_pipe(stream: &PeekStream) -> bool {
+    stream.path.exact().starts_with("pipe:")
+}
+
+/// Returns whether pending bytes are for a pipe that no process has open for reading: a write to it fails.
+fn lacks_reader(stream: &PeekStream) -> bool {
+    stream.kind == StreamKind::Pipe
+        && stream.pending_bytes > 0
+        && stream.peers.is_empty()
+        && stream.peers_complete
+}
+
+/// Returns whether `weir flush`, or `weir run` the next time, can write the pending bytes of a stream.
+pub(super) fn can_be_written(stream: &PeekStream) -> bool {
+    let in_reach = stream.can_be_flushed || !stream.found_by_search && stream.unconverted_bytes == 0;
+    stream.pending_bytes > 0 && stream.fd >= 0 && in_reach && !lacks_reader(stream)
 }
 
 /// Returns mode and buffer of a stream: `full 8 KiB`.
@@ -64,6 +82,8 @@ pub(super) fn appears(stream: &PeekStream) -> String {
     let end = at_end(stream);
     match stream.mode {
         _ if stream.pending_bytes == 0 => "when it reads on".into(),
+        _ if lacks_reader(stream) && is_unnamed_pipe(stream) => "never: SIGPIPE or EPIPE".into(),
+        _ if lacks_reader(stream) => "EPIPE until it has a reader".into(),
         Some(Mode::Line) => format!("at newline, {end}"),
         Some(Mode::Full | Mode::Record) if room > 0 => format!("in {}, {end}", bytes(room)),
         _ => format!("at next write, {end}"),
@@ -158,6 +178,19 @@ mod tests {
             [of(RuntimeId::CPP, 1, true), of(RuntimeId::CPP, 3, true)],
             ["in 8,151 B, or at exit", "in 8,151 B, or if closed"]
         );
+    }
+
+    #[test]
+    fn bytes_for_a_pipe_without_a_reader_never_appear() {
+        let of = |path: &str, peers_complete| {
+            let stream = crate::peek::screen::tests::peek().streams.remove(0);
+            let (kind, path, peers) = (StreamKind::Pipe, path.into(), Vec::new());
+            let stream = PeekStream { kind, path, peers, peers_complete, ..stream };
+            (appears(&stream), can_be_written(&stream))
+        };
+        assert_eq!(of("pipe:[7]", true), ("never: SIGPIPE or EPIPE".into(), false));
+        assert_eq!(of("/tmp/fifo", true), ("EPIPE until it has a reader".into(), false));
+        assert_eq!(of("pipe:[7]", false), ("in 8,151 B, or at exit".into(), true));
     }
 
     #[test]

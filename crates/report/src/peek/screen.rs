@@ -191,9 +191,7 @@ fn rest(peek: &Peek, shown: &[i32], style: &Style, text: &mut String) {
 
 /// Adds the commands that write the pending bytes, on one line if there is room.
 fn commands(peek: &Peek, style: &Style, text: &mut String) {
-    let in_reach =
-        |one: &PeekStream| one.can_be_flushed || !one.found_by_search && one.unconverted_bytes == 0;
-    if !peek.streams.iter().any(|one| one.pending_bytes > 0 && one.fd >= 0 && in_reach(one)) {
+    if !peek.streams.iter().any(labels::can_be_written) {
         return;
     }
     let now = format!("write it out now:  weir flush {}", peek.pid);
