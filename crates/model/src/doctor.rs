@@ -33,6 +33,8 @@ pub struct Doctor {
     pub arch: String,
     /// Effective user ID of weir.
     pub uid: u32,
+    /// The user ID is one of a user namespace, whose root is not that of the machine. `None`: /proc, which shows it, is not mounted.
+    pub user_namespace: Option<bool>,
     pub abilities: Vec<HostAbility>,
     /// The hook of each part of the eBPF engine; empty if the engine does not load.
     pub hooks: Vec<EbpfHook>,
@@ -43,7 +45,7 @@ pub struct Doctor {
 #[allow(missing_docs)]
 pub struct HostAbility {
     pub name: &'static str,
-    /// `false`: nothing is known, because the directory allows no attempt; `works` is then `false`.
+    /// `false`: nothing is known, because the directory or the missing /proc allows no attempt; `works` is then `false`.
     pub tried: bool,
     pub works: bool,
     /// Finding, or the error that the kernel returned.

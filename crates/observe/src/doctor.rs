@@ -1,17 +1,19 @@
 //! Tries what weir needs of this kernel, these rights and this container: each ability by its own system call.
 
+mod other_processes;
+
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use other_processes::in_user_namespace;
 use weir_model::doctor::{Doctor, EbpfHook, HostAbility};
 use weir_sys::foreign_descriptors::{self, FORBIDDEN_ADVICE};
 use weir_sys::{breakpoint, launch, proc, ptrace};
 
 /// The file without which no BPF program of weir loads.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
 /// Tries each ability by its own system call, which takes about a tenth of a second.
@@ -23,8 +25,8 @@ pub fn examine() -> Doctor {
         btf(),
         own_commands(),
         open_files(),
-        yama(),
-        proc_mount(),
+        other_processes::other_processes(),
+        other_processes::proc_mount(),
         breakpoints(),
         user_dispatch(),
         io_uring(),
@@ -36,6 +38,7 @@ pub fn examine() -> Doctor {
         kernel: name.release().to_string_lossy().into_owned(),
         arch: name.machine().to_string_lossy().into_owned(),
         uid: rustix::process::geteuid().as_raw(),
+        user_namespace: in_user_namespace(),
         abilities,
         hooks,
     }
@@ -76,6 +79,14 @@ fn ebpf() -> (Vec<EbpfHook>, HostAbility) {
         Err(error) if error.contains("PID namespace") => {
             "weir trace uses ptrace here; --pid=host is the option of docker and podman"
         }
+        Err(error) if error.contains("EPERM") && in_user_namespace() == Some(true) => {
+            "weir trace uses ptrace here; root of a user namespace lacks the right: run weir outside of it, as root or with CAP_BPF \
+             and CAP_PERFMON"
+        }
+        Err(error) if error.contains("EPERM") && rustix::process::geteuid().is_root() => {
+            "weir trace uses ptrace here; this root lacks CAP_BPF and CAP_PERFMON: run weir outside of this container, or with \
+             --cap-add BPF --cap-add PERFMON"
+        }
         Err(error) if error.contains("EPERM") => {
             "weir trace uses ptrace here; run weir as root, or with CAP_BPF and CAP_PERFMON"
         }
@@ -99,7 +110,13 @@ fn own_commands() -> HostAbility {
     });
     let advice =
         "a container needs --cap-add SYS_PTRACE; a debugger or strace of weir takes the place of the tracer";
-    ability("ptrace", "weir trace, weir run --rescue, weir run --max-delay on own commands", result, advice)
+    let detail = match proc::is_mounted() {
+        true => "weir trace, weir run --rescue, weir run --max-delay on own commands",
+        false => {
+            "weir trace on own commands; without /proc weir run --rescue and --max-delay find no buffers"
+        }
+    };
+    ability("ptrace", detail, result, advice)
 }
 
 /// Duplicates an own descriptor, as weir duplicates those of the programs for which it writes.
@@ -108,50 +125,11 @@ fn open_files() -> HostAbility {
         None => Ok(()),
         Some(error) => Err(format!("pidfd_getfd: {}", weir_sys::error::errno_text(&error))),
     };
-    ability("open-files", "weir run and flush write to the open files of programs", result, FORBIDDEN_ADVICE)
-}
-
-/// Whether weir may trace processes that it did not start: by CAP_SYS_PTRACE, or those of its own user.
-fn yama() -> HostAbility {
-    let level = fs::read_to_string(YAMA).ok().map(|level| level.trim().to_owned());
-    let scope = level
-        .as_ref()
-        .map_or_else(|| "no Yama".to_owned(), |level| format!("kernel.yama.ptrace_scope is {level}"));
-    let capable = fs::read_to_string("/proc/self/status").is_ok_and(|status| may_trace_all(&status));
-    let (works, whom) = match level.as_deref() {
-        None | Some("0") if !capable => {
-            (true, "those of this user only; of others by root or CAP_SYS_PTRACE")
-        }
-        None | Some("0" | "1" | "2") if capable => (true, "all"),
-        _ => (false, "not all processes of this user may be traced"),
+    let detail = match proc::is_mounted() {
+        true => "weir run and flush write to the open files of programs",
+        false => "pidfd_getfd; without /proc weir run and flush find no bytes to write",
     };
-    let result = if works { Ok(()) } else { Err(format!("{scope}: {whom}")) };
-    let advice = match level.as_deref() {
-        Some("3") => "3 forbids ptrace(2) until the next boot: remove it from sysctl.conf and boot",
-        _ => "for --pid, peek and flush: run weir as root, or sysctl kernel.yama.ptrace_scope=0",
-    };
-    ability("other-processes", &format!("{whom} ({scope})"), result, advice)
-}
-
-/// Whether /proc shows the processes of all users.
-fn proc_mount() -> HostAbility {
-    let result = match (proc::is_mounted(), proc::hides_others()) {
-        (false, _) => Err("/proc is not mounted".to_owned()),
-        (_, true) => Err("/proc hides processes of other users (mount option hidepid)".to_owned()),
-        (_, false) => Ok(()),
-    };
-    let advice = "weir top, --pid, peek and flush know only processes of this user: run weir as root, or in the group of the \
-                  mount option gid";
-    ability("proc", "/proc shows the processes of all users", result, advice)
-}
-
-/// Whether the capabilities in a /proc/PID/status have CAP_SYS_PTRACE.
-fn may_trace_all(status: &str) -> bool {
-    const CAP_SYS_PTRACE: u32 = 19;
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    effective
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_some_and(|mask| mask >> CAP_SYS_PTRACE & 1 == 1)
+    ability("open-files", detail, result, FORBIDDEN_ADVICE)
 }
 
 fn breakpoints() -> HostAbility {
@@ -161,17 +139,20 @@ fn breakpoints() -> HostAbility {
     let result = breakpoint::open(&event, 0)
         .map(drop)
         .map_err(|error| format!("perf_event_open: {}", weir_sys::error::errno_text(&error)));
-    let paranoid =
-        fs::read_to_string(PARANOID).map_or_else(|_| "?".to_owned(), |level| level.trim().to_owned());
-    let is_paranoid = paranoid.parse::<i32>().is_ok_and(|level| level > 2);
-    let advice = match is_paranoid {
-        true => format!("kernel.perf_event_paranoid is {paranoid}: 2 or less is needed"),
-        false => "a container needs a seccomp profile that allows perf_event_open(2); virtual machines may have no debug \
+    let paranoid = fs::read_to_string(PARANOID).ok().and_then(|level| level.trim().parse::<i32>().ok());
+    let advice = match paranoid {
+        Some(level) if level > 2 => format!("kernel.perf_event_paranoid is {level}: 2 or less is needed"),
+        None => format!("{PARANOID}, which cannot be read, must be 2 or less"),
+        _ => "a container needs a seccomp profile that allows perf_event_open(2); virtual machines may have no debug \
                   registers"
             .into(),
     };
     let advice = format!("needed to name who wrote pending bytes: {advice}");
-    ability("breakpoints", "perf_event_open, PERF_TYPE_BREAKPOINT", result, &advice)
+    let detail = match proc::is_mounted() {
+        true => "perf_event_open, PERF_TYPE_BREAKPOINT",
+        false => "perf_event_open, PERF_TYPE_BREAKPOINT; without /proc there are no buffers to watch",
+    };
+    ability("breakpoints", detail, result, &advice)
 }
 
 /// HW_BREAKPOINT_X of linux/hw_breakpoint.h.
@@ -198,11 +179,12 @@ fn io_uring() -> HostAbility {
         // SAFETY: the descriptor is new, so nothing else owns it.
         unsafe { libc::close(fd as i32) };
     }
-    let is_disabled =
-        fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|level| level.trim() != "0");
-    let advice = match is_disabled {
-        true => "sysctl kernel.io_uring_disabled=0",
-        false => "it needs Linux 5.1, and in a container a seccomp profile that allows io_uring",
+    let advice = match fs::read_to_string("/proc/sys/kernel/io_uring_disabled") {
+        Ok(level) if level.trim() != "0" => "sysctl kernel.io_uring_disabled=0",
+        Err(_) if !proc::is_mounted() => {
+            "mount /proc and run weir doctor again: kernel.io_uring_disabled cannot be read without it"
+        }
+        _ => "it needs Linux 5.1, and in a container a seccomp profile that allows io_uring",
     };
     ability("io_uring", "weir bench --method io_uring", result, advice)
 }
@@ -287,15 +269,6 @@ fn cache_statistics() -> HostAbility {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_capability_to_trace_is_read_from_the_effective_set() {
-        assert!(may_trace_all("CapPrm:\t0\nCapEff:\t000001ffffffffff\n"));
-        assert!(may_trace_all("CapEff:\t0000000000080000\n"));
-        assert!(
-            !may_trace_all("CapPrm:\t000001ffffffffff\nCapEff:\t0000000000000000\n") && !may_trace_all("")
-        );
-    }
 
     #[test]
     fn without_a_file_nothing_is_said_of_the_kernel() {

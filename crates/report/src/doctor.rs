@@ -10,7 +10,9 @@ const NAME_WIDTH: usize = 16;
 
 /// Returns the screen: one line for each ability, and below it what to do if the ability is missing.
 pub fn screen(doctor: &Doctor, style: &Style) -> String {
-    let mut lines = vec![format!("doctor · Linux {} · {} · uid {}", doctor.kernel, doctor.arch, doctor.uid)];
+    let Doctor { kernel, arch, uid, .. } = doctor;
+    let namespace = if doctor.user_namespace == Some(true) { " of a user namespace" } else { "" };
+    let mut lines = vec![format!("doctor · Linux {kernel} · {arch} · uid {uid}{namespace}")];
     lines.push(String::new());
     for ability in &doctor.abilities {
         lines.extend(ability_lines(ability, style));
@@ -66,6 +68,7 @@ mod tests {
             kernel: "6.1.0".into(),
             arch: "x86_64".into(),
             uid: 0,
+            user_namespace: Some(true),
             abilities: vec![
                 ability("ebpf", true, None),
                 ability("io_uring", false, Some("set a limit")),
