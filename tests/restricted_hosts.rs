@@ -61,7 +61,7 @@ fn doctor_and_run_name_a_missing_proc() {
     }
 }
 
-/// Root of a user namespace is told from that of the machine: its capabilities reach only the processes of the namespace.
+/// weir distinguishes root of a user namespace from that of the machine: its capabilities reach only the processes of the namespace.
 #[test]
 fn doctor_and_run_know_a_user_namespace() {
     const NAME: &str = "doctor_and_run_know_a_user_namespace";
