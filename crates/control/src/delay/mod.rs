@@ -21,6 +21,7 @@ pub(crate) mod write_ahead;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use weir_sys::clock::now_ns;
 use weir_sys::file_system::status_of_descriptor;
 use weir_sys::open_files::fdinfo;
 use weir_sys::ptrace::registers::{SyscallRegisters, digest};
@@ -76,6 +77,8 @@ struct PendingSnapshot {
     /// The hash of each thread's registers; empty if the process was not stopped.
     registers: HashMap<u32, u64>,
     taken_at_ns: u64,
+    /// The time after the CPU times were read.
+    cpu_read_ns: u64,
 }
 
 impl DelayHandler {
@@ -124,6 +127,7 @@ impl DelayHandler {
                         error_ns: SCHEDSTAT_ERROR_NS,
                         registers: HashMap::new(),
                         taken_at_ns: now,
+                        cpu_read_ns: now_ns(),
                     };
                     snapshots.insert(one.stream, snapshot);
                 }
@@ -196,6 +200,7 @@ fn update_write_counts(tracees: &mut Tracees, pid: u32, begins: bool, goes_on: b
 
 /// Stops the process and writes the pending bytes of its snapshots.
 fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut HashMap<u64, PendingSnapshot>) {
+    note_waits(tracees, pid, snapshots);
     if tracees.hold(pid) {
         let pending = join_pending(tracees.pending_when_held(pid, tid));
         forget_purged(tracees, pid, tid, &pending);
@@ -234,6 +239,17 @@ fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut Hash
     tracees.release(pid);
 }
 
+/// Notes since when each thread has not run, for the timeout of the call that the next stop interrupts.
+fn note_waits(tracees: &mut Tracees, pid: u32, snapshots: &HashMap<u64, PendingSnapshot>) {
+    for (tid, now) in threads_cpu_ns(pid) {
+        let waits = |one: &&PendingSnapshot| one.cpu_ns.get(&tid) == Some(&now);
+        let since_ns = snapshots.values().filter(waits).map(|one| one.cpu_read_ns).min();
+        if let Some(thread) = tracees.threads.get_mut(&tid) {
+            thread.waits_since_ns = since_ns;
+        }
+    }
+}
+
 /// Returns whether the next write of a stream goes to the file's present position. A runtime that moves the position without a
 /// flush may be about to move it back.
 fn is_at_position(tracees: &Tracees, pid: u32, tid: u32, one: &PendingBytes) -> bool {
@@ -258,7 +274,7 @@ impl PendingSnapshot {
         self.error_ns + least
     }
 
-    /// Replaces all fields but `taken_at_ns`. The process is stopped, so the threads' CPU times are exact. A thread that has not gone
+    /// Replaces all fields but the times. The process is stopped, so the threads' CPU times are exact. A thread that has not gone
     /// on keeps its CPU time, unless the process has written since.
     fn renew(&mut self, tracees: &Tracees, pid: u32, now: &PendingBytes) {
         let write_count = tracees.write_count(pid);
@@ -329,6 +345,7 @@ mod tests {
             error_ns,
             registers,
             taken_at_ns: 0,
+            cpu_read_ns: 0,
         };
         let stopped = snapshot(0, HashMap::from([(7, 1)]));
         let progress = |registers, locked| stopped.progress_ns(7, registers, locked);

@@ -57,7 +57,8 @@ impl Tracees {
             return;
         }
         if let Some(thread) = self.threads.get_mut(&tid) {
-            let ended = thread.repeated_call.repeat(tid);
+            let waited_ns = thread.waits_since_ns.take().map_or(0, |since| now_ns().saturating_sub(since));
+            let ended = thread.repeated_call.repeat_rest(tid, waited_ns);
             thread.times_receives |= ended.is_some_and(|call| is_receive(tid, &call));
         }
     }

@@ -5,6 +5,7 @@ use weir_model::trace::Op;
 use weir_sys::foreign_descriptors::{duplicate, forbidden};
 use weir_sys::ptrace::interrupt::{SOCKET, has_no_short_timeout, may_interrupt};
 use weir_sys::ptrace::registers::SyscallRegisters;
+use weir_sys::ptrace::repeat::has_known_timeout;
 use weir_sys::{proc, syscalls};
 
 /// Facts about a thread before a stop.
@@ -51,7 +52,8 @@ fn restarts_unchanged(tid: u32, number: i64, args: &[u64; 6], facts: ThreadFacts
         Some(Op::Recvfrom) => !may_return_part(args[3]) && has_no_timeout(tid, args[0] as i32, facts),
         Some(Op::Recvmsg) => !may_return_part(args[2]) && has_no_timeout(tid, args[0] as i32, facts),
         Some(_) => false,
-        None => has_no_short_timeout(number, args),
+        // It is made again with the rest of its timeout.
+        None => has_no_short_timeout(number, args) || has_known_timeout(number, args),
     }
 }
 

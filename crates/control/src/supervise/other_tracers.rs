@@ -138,7 +138,9 @@ impl Supervisor {
 
     /// Detaches from a stopped thread, and forgets it; with the last one, its process.
     fn detach_thread(&mut self, tid: u32, signal: i32) {
-        let Some(pid) = self.tracees.threads.get(&tid).map(|thread| thread.pid) else { return };
+        let Some(thread) = self.tracees.threads.get_mut(&tid) else { return };
+        thread.repeated_call.restore_args(tid);
+        let pid = thread.pid;
         self.tracees.detached_for_tracers.entry(pid).or_insert_with(|| proc::names(pid).1.to_string());
         ptrace::detach(tid, signal);
         self.tracees.threads.remove(&tid);

@@ -68,6 +68,7 @@ impl Supervisor {
     /// Handles the entry or exit of a system call.
     fn on_syscall_stop(&mut self, tid: u32) {
         let Some(thread) = self.tracees.threads.get_mut(&tid) else { return };
+        thread.repeated_call.restore_at_exit(tid);
         match thread.skipped_call.take() {
             // A thread that was killed at this stop keeps the call, which tells how many bytes it has written.
             Some(call) if !skip::at_exit(tid, &call) => thread.skipped_call = Some(call),

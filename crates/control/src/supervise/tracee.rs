@@ -38,6 +38,8 @@ pub(crate) struct TracedThread {
     /// PTRACE_INTERRUPT was sent, and its stop has not come.
     pub stop_requested: bool,
     pub repeated_call: RepeatedCall,
+    /// The thread has not run since this time (CLOCK_MONOTONIC); None if that is not known. A stop takes the value.
+    pub waits_since_ns: Option<u64>,
     /// A stop has ended one of its receives with EINTR, so its sockets may have timeouts.
     pub times_receives: bool,
     /// The thread has reached its exit stop.

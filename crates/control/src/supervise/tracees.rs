@@ -113,8 +113,9 @@ impl Tracees {
     /// because that would lose its pending bytes.
     pub(crate) fn resume(&mut self, tid: u32, signal: i32) {
         let Some(thread) = self.threads.get(&tid) else { return };
-        let (pid, in_skipped_call) = (thread.pid, thread.skipped_call.is_some());
-        let to_syscall = in_skipped_call || self.stops_at_syscalls(pid) || self.may_trace(tid);
+        let pid = thread.pid;
+        let in_changed_call = thread.skipped_call.is_some() || thread.repeated_call.changes_args();
+        let to_syscall = in_changed_call || self.stops_at_syscalls(pid) || self.may_trace(tid);
         #[cfg(target_arch = "x86_64")]
         let has_streams = self.processes.get(&pid).is_some_and(|process| !process.walkers.is_empty());
         let Some(thread) = self.threads.get_mut(&tid) else { return };
@@ -125,6 +126,7 @@ impl Tracees {
         }
         if !ptrace::has_stop(tid) {
             thread.state = TraceeState::Running;
+            thread.repeated_call.on_resume();
             ptrace::resume(tid, to_syscall, signal);
         }
     }

@@ -58,9 +58,13 @@ struct PendingSpan<'a> {
     waits_in: &'a str,
 }
 
-/// Calls with a timeout that a stop would prolong. `weir run --max-delay` does not interrupt them if the timeout is short: a program
-/// that always waits in them, as one of asyncio, gets its bytes written late or never.
-const UNINTERRUPTED_CALLS: [&str; 4] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "rt_sigtimedwait"];
+/// Calls that a stop would end with EINTR, or prolong. `weir run --max-delay` does not interrupt them: a program that always waits in
+/// them gets its bytes written late or never.
+const UNINTERRUPTED_CALLS: &[&str] = if cfg!(target_arch = "x86_64") {
+    &["epoll_pwait2", "rt_sigtimedwait"]
+} else {
+    &["epoll_wait", "epoll_pwait", "epoll_pwait2", "rt_sigtimedwait"]
+};
 
 fn judge(context: &RuleContext) -> Vec<Finding> {
     let pids = context.recording.processes.iter().map(|process| process.pid);

@@ -150,14 +150,14 @@ fn a_text_without_its_newline_is_flushed_and_not_line_buffered() {
     }
 }
 
-/// `weir run --max-delay` interrupts no epoll_wait(2) with a short timeout, in which an event loop always waits.
+/// `weir run --max-delay` interrupts no epoll_pwait2(2) with a timeout, in which an event loop can always wait.
 #[test]
 fn an_event_loop_gets_lines_in_place_of_a_bounded_delay() {
     let command = |call: &str, text: &[u8], language: SourceLanguage| {
         stuck((StreamKind::Pipe, "pipe:[7]"), call, text, language).command.unwrap_or_default()
     };
     let python = SourceLanguage::Python;
-    assert!(command("epoll_wait", b"line\n", python).starts_with("weir run --line -- "));
-    assert!(command("epoll_wait", b"Name? ", python).starts_with("weir run --max-delay 100ms -- "));
+    assert!(command("epoll_pwait2", b"line\n", python).starts_with("weir run --line -- "));
+    assert!(command("epoll_pwait2", b"Name? ", python).starts_with("weir run --max-delay 100ms -- "));
     assert!(command("clock_nanosleep", b"line\n", python).starts_with("weir run --max-delay 100ms -- "));
 }

@@ -71,7 +71,7 @@ mod x86_64 {
     /// Replaces the system call at its entry. With number -1 no call is made, and the thread gets the result `instead`.
     pub fn replace_syscall(tid: u32, number: i64, args: &[u64; 6], instead: i64) {
         let Some(mut regs) = registers(tid) else { return };
-        set_args(&mut regs, args);
+        assign_args(&mut regs, args);
         (regs.orig_rax, regs.rax) = (number as u64, instead as u64);
         let _died = set_registers(tid, &regs);
     }
@@ -80,7 +80,7 @@ mod x86_64 {
     /// The kernel does not restart the call, whatever it returned. Returns false if the thread has died.
     pub fn set_result(tid: u32, args: &[u64; 6], result: i64) -> bool {
         let Some(mut regs) = registers(tid) else { return false };
-        set_args(&mut regs, args);
+        assign_args(&mut regs, args);
         (regs.orig_rax, regs.rax) = (u64::MAX, result as u64);
         set_registers(tid, &regs)
     }
@@ -92,7 +92,14 @@ mod x86_64 {
         let _died = set_registers(tid, &regs);
     }
 
-    fn set_args(regs: &mut libc::user_regs_struct, args: &[u64; 6]) {
+    /// Replaces the argument registers of a stopped thread.
+    pub fn set_args(tid: u32, args: &[u64; 6]) {
+        let Some(mut regs) = registers(tid) else { return };
+        assign_args(&mut regs, args);
+        let _died = set_registers(tid, &regs);
+    }
+
+    fn assign_args(regs: &mut libc::user_regs_struct, args: &[u64; 6]) {
         [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9] = *args;
     }
 
@@ -104,7 +111,14 @@ mod x86_64 {
     /// Makes the thread repeat the interrupted call, as the kernel does for most calls: sets the program counter back to
     /// the two-byte `syscall` instruction and restores the call number.
     pub fn restart_syscall(tid: u32) {
+        let Some(call) = current_syscall(tid) else { return };
+        restart_with(tid, &call.args);
+    }
+
+    /// As [`restart_syscall`], with other arguments.
+    pub fn restart_with(tid: u32, args: &[u64; 6]) {
         let Some(mut regs) = registers(tid) else { return };
+        assign_args(&mut regs, args);
         regs.rax = regs.orig_rax;
         regs.rip = regs.rip.wrapping_sub(2);
         let _died = set_registers(tid, &regs);
@@ -114,7 +128,7 @@ mod x86_64 {
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{
     after_syscall, after_syscall_of, current_syscall, digest, interrupted_syscall, replace_syscall,
-    restart_syscall, set_result, skip_syscall, stack, stack_of, syscall_of,
+    restart_syscall, restart_with, set_args, set_result, skip_syscall, stack, stack_of, syscall_of,
 };
 
 fn hash(registers: &impl std::hash::Hash) -> u64 {
@@ -246,6 +260,12 @@ mod aarch64 {
 
     /// Does nothing: the kernel has rewound the call.
     pub fn restart_syscall(_tid: u32) {}
+
+    /// Does nothing: weir does not see that a call failed with EINTR, so it repeats none.
+    pub fn restart_with(_tid: u32, _args: &[u64; 6]) {}
+
+    /// Does nothing: see [`restart_with`].
+    pub fn set_args(_tid: u32, _args: &[u64; 6]) {}
 }
 
 #[cfg(target_arch = "aarch64")]

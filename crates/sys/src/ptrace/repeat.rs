@@ -2,21 +2,28 @@
 
 use crate::clock::now_ns;
 use crate::ptrace::registers::{self, SyscallRegisters};
+use crate::ptrace::{SyscallStop, syscall_stop};
 use crate::{proc, syscalls};
 
 const EINTR: i64 = -(libc::EINTR as i64);
 
-/// The call with a timeout that a thread has repeated last. Without it, a thread that is interrupted more often than its
+/// The call that a thread has repeated last, and the end of its timeout: otherwise a thread that is interrupted more often than its
 /// timeout would never see the timeout.
 #[derive(Debug, Default)]
-pub struct RepeatedCall(Option<TimedCall>);
+pub struct RepeatedCall {
+    timed: Option<TimedCall>,
+    /// The argument registers that the program expects at the exit of a call that was repeated with the rest of its timeout.
+    expected_args: Option<[u64; 6]>,
+    /// The thread was stopped at the exit of the call that it makes again now.
+    is_at_repeated_exit: bool,
+}
 
 #[derive(Debug)]
 struct TimedCall {
     number: i64,
     args: [u64; 6],
-    /// CLOCK_MONOTONIC times of the first and of the last repetition.
-    first_ns: u64,
+    /// CLOCK_MONOTONIC times of the end of the timeout and of the last repetition.
+    ends_ns: u64,
     last_ns: u64,
 }
 
@@ -34,34 +41,83 @@ pub fn has_interrupted_call(tid: u32) -> bool {
 impl RepeatedCall {
     /// Makes a stopped thread repeat the call that the stop or an ignored signal ended with EINTR, unless another signal
     /// is pending. A call whose timeout has passed meanwhile returns 0 instead, as at a timeout. Returns the call, if there was one.
+    /// The wait takes up to twice its timeout: its beginning is not known.
     pub fn repeat(&mut self, tid: u32) -> Option<SyscallRegisters> {
         let call = interrupted_call(tid).filter(|_| !proc::has_deliverable_signal(tid))?;
-        if self.has_timed_out(call.number, &call.args, now_ns()) {
-            registers::set_result(tid, &call.args, 0);
-        } else {
-            registers::restart_syscall(tid);
+        match self.rest_ns(call.number, &call.args, 0, now_ns()) {
+            Some(0) => drop(registers::set_result(tid, &call.args, 0)),
+            _ => registers::restart_syscall(tid),
         }
         Some(call)
     }
 
-    /// Notes a repetition. Returns true if the timeout has passed since the first repetition of this call.
-    fn has_timed_out(&mut self, number: i64, args: &[u64; 6], now_ns: u64) -> bool {
-        let Some(timeout_ns) = timeout_ns(number, args) else { return false };
-        // The call began before its first repetition, and ends at most a timeout after the last one.
-        let same = self.0.take().filter(|call| {
+    /// As [`RepeatedCall::repeat`], with the rest of the timeout of a call that has waited for at least `waited_ns`. While
+    /// [`RepeatedCall::changes_args`] is true, the thread must be resumed to its next system-call stop, and
+    /// [`RepeatedCall::restore_at_exit`] called at each of them: the kernel keeps argument registers, and programs may rely on it.
+    pub fn repeat_rest(&mut self, tid: u32, waited_ns: u64) -> Option<SyscallRegisters> {
+        let mut call = interrupted_call(tid).filter(|_| !proc::has_deliverable_signal(tid))?;
+        call.args = self.expected_args.take().unwrap_or(call.args);
+        self.is_at_repeated_exit = true;
+        match self.rest_ns(call.number, &call.args, waited_ns, now_ns()) {
+            Some(0) => drop(registers::set_result(tid, &call.args, 0)),
+            Some(rest_ns) => {
+                self.expected_args = Some(call.args);
+                registers::restart_with(tid, &with_timeout(call.args, rest_ns));
+            }
+            None => registers::restart_syscall(tid),
+        }
+        Some(call)
+    }
+
+    /// Returns whether the thread makes a call with other arguments than the program's.
+    pub fn changes_args(&self) -> bool {
+        self.expected_args.is_some()
+    }
+
+    /// Notes that the thread is resumed.
+    pub fn on_resume(&mut self) {
+        self.is_at_repeated_exit = false;
+    }
+
+    /// Gives a stopped thread the program's argument registers back if it is at the exit of its call.
+    pub fn restore_at_exit(&mut self, tid: u32) {
+        if !self.is_at_repeated_exit && matches!(syscall_stop(tid), SyscallStop::Exit { .. }) {
+            self.restore_args(tid);
+        }
+    }
+
+    /// Gives a stopped thread the program's argument registers back. A call that it has still to make has its whole timeout again.
+    pub fn restore_args(&mut self, tid: u32) {
+        if let Some(args) = self.expected_args.take() {
+            registers::set_args(tid, &args);
+        }
+    }
+
+    /// Notes a repetition of a call that has waited for at least `waited_ns`. Returns the rest of its timeout; None for a call
+    /// without one.
+    fn rest_ns(&mut self, number: i64, args: &[u64; 6], waited_ns: u64, now_ns: u64) -> Option<u64> {
+        let timeout_ns = timeout_ns(number, args)?;
+        // The call ends at most a timeout after its last repetition.
+        let same = self.timed.take().filter(|call| {
             call.number == number && call.args == *args && now_ns - call.last_ns <= timeout_ns
         });
-        let first_ns = same.map_or(now_ns, |call| call.first_ns);
-        let passed = now_ns - first_ns >= timeout_ns;
-        if !passed {
-            self.0 = Some(TimedCall { number, args: *args, first_ns, last_ns: now_ns });
+        let ends_ns = same.map_or((now_ns + timeout_ns).saturating_sub(waited_ns), |call| call.ends_ns);
+        let rest_ns = ends_ns.saturating_sub(now_ns);
+        if rest_ns > 0 {
+            self.timed = Some(TimedCall { number, args: *args, ends_ns, last_ns: now_ns });
         }
-        passed
+        Some(rest_ns)
     }
 }
 
+/// Returns the arguments of a wait with another timeout, in whole milliseconds: it does not end early.
+fn with_timeout(mut args: [u64; 6], timeout_ns: u64) -> [u64; 6] {
+    args[3] = timeout_ns.div_ceil(1_000_000);
+    args
+}
+
 /// Returns whether a call has a timeout that [`RepeatedCall`] keeps over repetitions.
-pub(super) fn has_known_timeout(number: i64, args: &[u64; 6]) -> bool {
+pub fn has_known_timeout(number: i64, args: &[u64; 6]) -> bool {
     timeout_ns(number, args).is_some()
 }
 
@@ -88,24 +144,37 @@ mod tests {
     #[test]
     fn a_timeout_passes_however_often_the_call_is_repeated() {
         let mut call = RepeatedCall::default();
-        let repeats = (0..100).take_while(|n| !call.has_timed_out(libc::SYS_epoll_pwait, &args(50), n * MS));
-        assert_eq!(repeats.count(), 50);
-        assert!(!call.has_timed_out(libc::SYS_epoll_pwait, &args(50), 51 * MS), "the next call");
+        let mut rest_ns = |ms: u64| call.rest_ns(libc::SYS_epoll_pwait, &args(50), 0, ms * MS);
+        assert!((0..50).all(|ms| rest_ns(ms) == Some((50 - ms) * MS)));
+        assert_eq!(rest_ns(50), Some(0));
+        assert_eq!(rest_ns(51), Some(50 * MS), "the next call");
     }
 
     #[test]
     fn a_later_call_has_its_own_timeout() {
         let mut call = RepeatedCall::default();
-        assert!(!call.has_timed_out(libc::SYS_epoll_pwait, &args(50), 0));
-        assert!(!call.has_timed_out(libc::SYS_epoll_pwait, &args(50), 51 * MS), "the first call has ended");
-        assert!(!call.has_timed_out(libc::SYS_epoll_pwait, &args(40), 99 * MS), "other arguments");
+        let mut rest_ns = |timeout, ms: u64| call.rest_ns(libc::SYS_epoll_pwait, &args(timeout), 0, ms * MS);
+        assert_eq!(rest_ns(50, 0), Some(50 * MS));
+        assert_eq!(rest_ns(50, 51), Some(50 * MS), "the first call has ended");
+        assert_eq!(rest_ns(40, 99), Some(40 * MS), "other arguments");
     }
 
     #[test]
     fn calls_without_a_timeout_are_always_repeated() {
         let mut call = RepeatedCall::default();
         for number in [libc::SYS_epoll_pwait, libc::SYS_read] {
-            assert!((0..100).all(|n| !call.has_timed_out(number, &args(-1), n * 1000 * MS)));
+            assert!((0..100).all(|n| call.rest_ns(number, &args(-1), 0, n * 1000 * MS).is_none()));
         }
+    }
+
+    #[test]
+    fn a_wait_is_repeated_with_the_rest_of_its_timeout() {
+        let mut call = RepeatedCall::default();
+        let mut rest_ns =
+            |waited: u64, ms: u64| call.rest_ns(libc::SYS_epoll_pwait, &args(50), waited * MS, ms * MS);
+        assert_eq!(rest_ns(20, 100), Some(30 * MS));
+        assert_eq!(rest_ns(0, 120), Some(10 * MS), "the end of the timeout stays");
+        assert_eq!(rest_ns(60, 200), Some(0));
+        assert_eq!(with_timeout(args(50), 10 * MS + 1), args(11));
     }
 }
