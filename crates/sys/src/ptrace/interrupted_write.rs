@@ -56,12 +56,31 @@ mod x86_64 {
         let words: Vec<u64> = stack.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         words.windows(WORDS).enumerate().find_map(|(index, frame)| {
             let is_handler = frame[MASK] & !blocked == 0 && frame[MASK] != blocked;
-            // SYSCALL puts the address to which it returns into RCX.
-            let is_return = frame[NEXT] == frame[RETURNED_TO] && frame[NEXT] > 2;
-            let is_above = frame[STACK_POINTER] > start + 8 * index as u64;
-            let is_call = || memory.bytes(frame[NEXT] - 2, SYSCALL.len()) == SYSCALL;
-            (is_handler && is_return && is_above && is_call()).then(|| written(memory, frame))?
+            // SYSCALL puts the address to which it returns into RCX. A call that is made again after the handler begins before it.
+            let call = frame[RETURNED_TO].checked_sub(SYSCALL.len() as u64)?;
+            let is_again = frame[NEXT] == call;
+            // The stack of the interrupted code ends above the frame, or is another one (sigaltstack(2)).
+            let is_above = !(start..=start + 8 * index as u64).contains(&frame[STACK_POINTER]);
+            let is_call = || memory.bytes(call, SYSCALL.len()) == SYSCALL;
+            let agrees =
+                is_handler && (is_again || frame[NEXT] == frame[RETURNED_TO]) && is_above && is_call();
+            agrees.then(|| if is_again { repeated(memory, frame) } else { written(memory, frame) })?
         })
+    }
+
+    /// Reads a write(2) or writev(2) that has written nothing and is made again. The kernel puts its number in the place of the result.
+    fn repeated(memory: &dyn Memory, frame: &[u64]) -> Option<LastWrite> {
+        let number = i64::try_from(frame[RESULT]).ok()?;
+        let parts = match number {
+            libc::SYS_write => vec![(frame[ADDRESS], frame[COUNT])],
+            libc::SYS_writev => vector(memory, frame),
+            _ => return None,
+        };
+        Some(LastWrite::InCall { fd: i32::try_from(frame[DESCRIPTOR]).ok()?, parts, bytes: 0 })
+    }
+
+    fn vector(memory: &dyn Memory, frame: &[u64]) -> Vec<(u64, u64)> {
+        parse_vector(&memory.bytes(frame[ADDRESS], (frame[COUNT] as usize).min(MAX_PARTS) * 16))
     }
 
     fn written(memory: &dyn Memory, frame: &[u64]) -> Option<LastWrite> {
@@ -70,7 +89,7 @@ mod x86_64 {
         let parts = match bytes <= count {
             true => vec![(address, count)],
             // writev(2) has the number of parts.
-            false => parse_vector(&memory.bytes(address, (count as usize).min(MAX_PARTS) * 16)),
+            false => vector(memory, frame),
         };
         let total = parts.iter().fold(0, |total: u64, part| total.saturating_add(part.1));
         (1..=total).contains(&bytes).then_some(LastWrite::InCall { fd, parts, bytes })
@@ -117,6 +136,30 @@ mod x86_64 {
         #[test]
         fn a_short_write_is_found_below_its_handler() {
             assert_eq!(found(&frame(), BLOCKED), Some((3, vec![(0x5000, 100)], 40)));
+        }
+
+        /// The scheduler of Go interrupts a write that waits for room in a pipe; killed in the handler, weir said nothing about the bytes
+        /// that this write would have written.
+        #[test]
+        fn a_write_that_is_made_again_has_written_nothing() {
+            let mut words = frame();
+            words[10 + NEXT] -= 2;
+            assert_eq!(found(&words, BLOCKED), None, "the result of another call");
+            words[10 + RESULT] = libc::SYS_write as u64;
+            assert_eq!(found(&words, BLOCKED), Some((3, vec![(0x5000, 100)], 0)));
+            (words[10 + ADDRESS], words[10 + COUNT]) = (BASE + 8 * 60, 2);
+            words[10 + RESULT] = libc::SYS_writev as u64;
+            words[60..64].copy_from_slice(&[0x7000, 50, 0x8000, 50]);
+            assert_eq!(found(&words, BLOCKED), Some((3, vec![(0x7000, 50), (0x8000, 50)], 0)));
+        }
+
+        #[test]
+        fn a_handler_can_have_a_stack_of_its_own() {
+            for elsewhere in [BASE - 4096, BASE + (1 << 30)] {
+                let mut words = frame();
+                words[10 + STACK_POINTER] = elsewhere;
+                assert!(found(&words, BLOCKED).is_some());
+            }
         }
 
         #[test]

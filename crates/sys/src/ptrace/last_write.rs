@@ -13,7 +13,7 @@ pub const MAX_PARTS: usize = 64;
 /// The last write of a thread in its exit stop.
 #[derive(Debug)]
 pub enum LastWrite {
-    /// The thread ended in a call that wrote `bytes` of `parts` (addresses and lengths) to `fd`.
+    /// The thread ended in a call, or right before it, that wrote `bytes` of `parts` (addresses and lengths) to `fd`.
     #[allow(missing_docs)]
     InCall { fd: i32, parts: Vec<(u64, u64)>, bytes: u64 },
     /// The thread ended in user mode, with these registers.
@@ -26,7 +26,9 @@ impl LastWrite {
     pub fn of_thread(tid: u32) -> Option<LastWrite> {
         match registers::current_syscall(tid) {
             Some(call) => in_call(tid, &call),
-            None => registers::after_syscall(tid).map(LastWrite::InUserMode),
+            None => registers::next_syscall(tid)
+                .and_then(|call| in_call(tid, &call))
+                .or_else(|| registers::after_syscall(tid).map(LastWrite::InUserMode)),
         }
     }
 
@@ -35,7 +37,9 @@ impl LastWrite {
     pub fn of_registers(tid: u32, ended_with: &libc::user_regs_struct) -> Option<LastWrite> {
         match registers::syscall_of(ended_with) {
             Some(call) => in_call(tid, &call),
-            None => registers::after_syscall_of(ended_with).map(LastWrite::InUserMode),
+            None => registers::next_syscall_of(tid, ended_with)
+                .and_then(|call| in_call(tid, &call))
+                .or_else(|| registers::after_syscall_of(ended_with).map(LastWrite::InUserMode)),
         }
     }
 

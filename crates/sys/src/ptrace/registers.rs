@@ -23,6 +23,7 @@ pub struct AfterSyscall {
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
+    use crate::memory::{Memory, ProcessMemory};
     use crate::ptrace::registers::{AfterSyscall, SyscallRegisters};
     use crate::ptrace::{registers, set_registers};
 
@@ -36,6 +37,22 @@ mod x86_64 {
         let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
         let number = regs.orig_rax as i64;
         (number >= 0).then_some(SyscallRegisters { number, args, result: regs.rax as i64 })
+    }
+
+    /// Returns the system call that a thread in user mode makes with its next instruction, as one that a signal has interrupted
+    /// before it wrote; None if it executes another instruction. The result is 0.
+    pub fn next_syscall(tid: u32) -> Option<SyscallRegisters> {
+        next_syscall_of(tid, &registers(tid)?)
+    }
+
+    /// As [`next_syscall`], of a stopped thread with these registers.
+    pub fn next_syscall_of(tid: u32, regs: &libc::user_regs_struct) -> Option<SyscallRegisters> {
+        const SYSCALL: [u8; 2] = [0x0f, 0x05];
+        let mut instruction = [0; 2];
+        let is_read = ProcessMemory { pid: tid }.read(regs.rip, &mut instruction) == instruction.len();
+        let is_next = is_read && instruction == SYSCALL && (regs.orig_rax as i64) < 0;
+        let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
+        is_next.then_some(SyscallRegisters { number: regs.rax as i64, args, result: 0 })
     }
 
     /// Returns the registers of a thread in user mode; None if it is in a system call.
@@ -127,8 +144,9 @@ mod x86_64 {
 
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{
-    after_syscall, after_syscall_of, current_syscall, digest, interrupted_syscall, replace_syscall,
-    restart_syscall, restart_with, set_args, set_result, skip_syscall, stack, stack_of, syscall_of,
+    after_syscall, after_syscall_of, current_syscall, digest, interrupted_syscall, next_syscall,
+    next_syscall_of, replace_syscall, restart_syscall, restart_with, set_args, set_result, skip_syscall,
+    stack, stack_of, syscall_of,
 };
 
 fn hash(registers: &impl std::hash::Hash) -> u64 {
@@ -217,6 +235,11 @@ mod aarch64 {
         None
     }
 
+    /// Returns None: [`current_syscall`] returns such a call.
+    pub fn next_syscall(_tid: u32) -> Option<SyscallRegisters> {
+        None
+    }
+
     /// Returns None: the rescue that executes a program's code needs x86-64.
     pub fn stack(_tid: u32) -> Option<(u64, [u64; 6])> {
         None
@@ -270,31 +293,64 @@ mod aarch64 {
 
 #[cfg(target_arch = "aarch64")]
 pub use aarch64::{
-    after_syscall, current_syscall, digest, interrupted_syscall, replace_syscall, restart_syscall,
-    set_result, skip_syscall, stack,
+    after_syscall, current_syscall, digest, interrupted_syscall, next_syscall, replace_syscall,
+    restart_syscall, restart_with, set_args, set_result, skip_syscall, stack,
 };
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::CommandExt;
-    use std::process::Command;
+    use std::process::{Child, Command};
 
     use super::*;
 
-    #[test]
-    fn the_hash_of_the_registers_changes_with_an_instruction() {
+    /// Starts a program that is stopped at its execve(2).
+    fn stopped_program() -> Child {
         let mut command = Command::new("true");
         // SAFETY: the closure makes one system call between fork and exec.
         unsafe { command.pre_exec(|| crate::ptrace::ptrace(libc::PTRACE_TRACEME as i64, 0, 0, 0).map(drop)) };
-        let mut child = command.spawn().expect("it starts");
+        let child = command.spawn().expect("it starts");
+        assert!(is_stopped(child.id()), "at its execve(2)");
+        child
+    }
+
+    fn is_stopped(pid: u32) -> bool {
+        let stop = crate::ptrace::wait_for(pid).expect("a stop");
+        stop.is_some_and(|stop| libc::WIFSTOPPED(stop.status))
+    }
+
+    fn step(pid: u32) {
+        crate::ptrace::ptrace(libc::PTRACE_SINGLESTEP as i64, pid, 0, 0).expect("it is stopped");
+        assert!(is_stopped(pid));
+    }
+
+    #[test]
+    fn the_hash_of_the_registers_changes_with_an_instruction() {
+        let mut child = stopped_program();
         let pid = child.id();
-        let wait = || crate::ptrace::wait_for(pid).expect("a stop");
-        assert!(wait().is_some_and(|stop| libc::WIFSTOPPED(stop.status)), "at its execve(2)");
         let first = digest(pid);
         assert!(first.is_some() && digest(pid) == first);
-        crate::ptrace::ptrace(libc::PTRACE_SINGLESTEP as i64, pid, 0, 0).expect("it is stopped");
-        wait();
+        step(pid);
         assert_ne!(digest(pid), first);
+        child.kill().expect("it is alive");
+        child.wait().expect("its end");
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_next_call_is_that_of_the_next_instruction() {
+        let mut child = stopped_program();
+        let pid = child.id();
+        step(pid);
+        let next = (0..1_000_000).find_map(|_| {
+            let next = next_syscall(pid);
+            step(pid);
+            next
+        });
+        assert_eq!(
+            next.map(|call| (call.number, call.args[0])),
+            Some((libc::SYS_brk, 0)),
+            "the loader's first call"
+        );
         child.kill().expect("it is alive");
         child.wait().expect("its end");
     }
