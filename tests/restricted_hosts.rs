@@ -94,6 +94,8 @@ fn doctor_and_run_know_a_user_namespace() {
         if said.contains("no directory") {
             assert!(said.contains("a user without a number in this user namespace"), "{said}");
             assert!(said.contains("weir run -- unshare -r COMMAND") && !said.contains("docker"), "{said}");
+            let (_, _, works, said) = of(&abilities, "ptrace");
+            assert!(!works || said.contains("not weir run") && !said.contains("--rescue"), "{said}");
         }
     }
 }

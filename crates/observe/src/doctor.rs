@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use other_processes::in_user_namespace;
+use other_processes::{in_user_namespace, lacks_owner_of_root};
 use weir_model::doctor::{Doctor, EbpfHook, HostAbility};
 use weir_sys::foreign_descriptors::{self, FORBIDDEN_ADVICE};
 use weir_sys::{breakpoint, launch, proc, ptrace};
@@ -111,6 +111,10 @@ fn own_commands() -> HostAbility {
     let advice =
         "a container needs --cap-add SYS_PTRACE; a debugger or strace of weir takes the place of the tracer";
     let detail = match proc::is_mounted() {
+        true if lacks_owner_of_root() => {
+            "weir trace on own commands; not weir run: this user namespace has no number for the owner of /, so its library has no \
+             safe directory. Outside of it this works: weir run -- unshare -r COMMAND"
+        }
         true => "weir trace, weir run --rescue, weir run --max-delay on own commands",
         false => {
             "weir trace on own commands; without /proc weir run --rescue and --max-delay find no buffers"
@@ -126,6 +130,7 @@ fn open_files() -> HostAbility {
         Some(error) => Err(format!("pidfd_getfd: {}", weir_sys::error::errno_text(&error))),
     };
     let detail = match proc::is_mounted() {
+        true if lacks_owner_of_root() => "weir flush writes to the open files of programs",
         true => "weir run and flush write to the open files of programs",
         false => "pidfd_getfd; without /proc weir run and flush find no bytes to write",
     };
@@ -166,7 +171,11 @@ fn user_dispatch() -> HostAbility {
     let result = checked("prctl(PR_SET_SYSCALL_USER_DISPATCH)", off.into());
     let advice =
         "without it weir run refuses --coalesce; it exists from Linux 5.11 on, for weir on x86-64 only";
-    ability("user-dispatch", "weir run --coalesce gathers calls that bypass the C library", result, advice)
+    let detail = match lacks_owner_of_root() {
+        true => "prctl; weir run --coalesce needs a directory, see ptrace",
+        false => "weir run --coalesce gathers calls that bypass the C library",
+    };
+    ability("user-dispatch", detail, result, advice)
 }
 
 fn io_uring() -> HostAbility {

@@ -18,6 +18,13 @@ pub(super) fn in_user_namespace() -> Option<bool> {
     Some(link.to_str() != Some(FIRST_USER_NAMESPACE))
 }
 
+/// Returns whether this user namespace has no number for the owner of /, so that weir can trust no directory with the library that it
+/// loads into programs. The kernel shows 65534 in place of the number (user_namespaces(7)).
+pub(super) fn lacks_owner_of_root() -> bool {
+    const OVERFLOW: u32 = 65534;
+    in_user_namespace() == Some(true) && rustix::fs::stat("/").is_ok_and(|root| root.st_uid == OVERFLOW)
+}
+
 /// Whether weir may trace processes that it did not start: by CAP_SYS_PTRACE, or those of its own user.
 pub(super) fn other_processes() -> HostAbility {
     if !proc::is_mounted() {
