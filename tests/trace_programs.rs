@@ -70,6 +70,28 @@ fn an_image_that_is_executed_repeatedly_is_recorded_each_time() {
 }
 
 #[test]
+fn a_write_of_several_parts_has_its_first_bytes_and_its_last_one() {
+    let dir = disk_dir();
+    let source = "#include <sys/uio.h>\n\
+        int main(void) { struct iovec parts[4] = {{\"\", 0}, {\"warn\", 4}, {\"\", 0}, {\"\\n\", 1}}; writev(1, parts, 4);\n\
+        static char line[60]; for (int i = 0; i < 60; i++) line[i] = 'x';\n\
+        struct iovec more[3] = {{line, 60}, {\"abcdefg\", 7}, {\"!\", 1}}; return writev(1, more, 3) != 68; }\n";
+    let program = compile(dir.path(), "parts", source, &[]).expect("cc");
+    for engine in engines() {
+        let options = ["-q", "--engine", engine, "--exact", "--record", "recording.json"];
+        let (output, _) = traced(dir.path(), &options, &[&path(&program)]);
+        assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
+        let recording = fs::read(dir.path().join("recording.json")).expect("a recording");
+        let recording: Value = serde_json::from_slice(&recording).expect("JSON");
+        let calls = list(&recording, "events").iter().map(|event| &event["what"]["call"]);
+        let writes = calls.filter(|call| call["op"] == "writev");
+        let ends = writes.map(|call| (call["head"].clone(), call["tail"].clone())).collect::<Vec<_>>();
+        let expected = [(b"warn\n".to_vec(), b'\n'), ([&[b'x'; 60][..], b"abcd"].concat(), b'!')];
+        assert_eq!(ends, expected.map(|(head, tail)| (Value::from(head), Value::from(tail))), "{engine}");
+    }
+}
+
+#[test]
 fn exact_counts_equal_those_of_strace() {
     if !has("strace") {
         return skip("exact_counts_equal_those_of_strace", "strace is not installed");

@@ -64,7 +64,8 @@ static long gather_part(u32 i, void *context)
     u64 bytes = part.bytes < own->head_left ? part.bytes : own->head_left;
     if (bytes > DATA_BYTES)
         bytes = DATA_BYTES;
-    if (bytes && bpf_probe_read_user(own->head + (own->head_bytes & (DATA_BYTES - 1)), bytes & 127, (void *)part.base) != 0)
+    u8 *to = own->head + (own->head_bytes & (DATA_BYTES - 1));
+    if (bytes && bpf_probe_read_user(to, bytes & 127, (void *)part.base) != 0)
         return 1;
     own->head_bytes += bytes;
     own->head_left -= bytes;

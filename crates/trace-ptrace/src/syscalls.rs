@@ -104,7 +104,26 @@ impl EnteredCall {
         let mut data = [0; HEAD + 1];
         let got = ProcessMemory { pid: tid }.read_and_byte(first.0, last, &mut data[..=length]);
         let tail = (got > length).then(|| data[length]);
-        (data[..got.min(length)].to_vec(), tail)
+        let mut head = data[..got.min(length)].to_vec();
+        self.gather_head(tid, bytes, &mut head);
+        (head, tail)
+    }
+
+    /// Appends the bytes of the buffers after the first one to the first bytes of a call that moved `bytes`.
+    fn gather_head(&self, tid: u32, bytes: u64, head: &mut Vec<u8>) {
+        let most = bytes.min(HEAD as u64) as usize;
+        let mut filled = self.pieces.iter().filter(|piece| piece.1 > 0);
+        if filled.next().is_none_or(|first| head.len() as u64 != first.1) {
+            return;
+        }
+        for &(address, length) in filled {
+            let wanted = (most - head.len()).min(usize::try_from(length).unwrap_or(usize::MAX));
+            let data = ProcessMemory { pid: tid }.bytes(address, wanted);
+            head.extend_from_slice(&data);
+            if data.len() < wanted || head.len() == most {
+                return;
+            }
+        }
     }
 
     /// Returns the first of the `bytes` that were read.
