@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "doctor · Linux 6.1.0 · x86_64 · uid 0",
+                "doctor · Linux 6.1.0 · x86_64 · uid 0 of a user namespace",
                 "",
                 "ebpf            yes  detail",
                 "exits: fentry taskstats_exit",
