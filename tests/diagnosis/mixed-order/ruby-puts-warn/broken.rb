@@ -1,5 +1,5 @@
-5.times do |i|
+8.times do |i|
   puts "step #{i}"
   $stderr.puts "warn #{i}"
-  sleep 0.15
+  sleep 0.2
 end

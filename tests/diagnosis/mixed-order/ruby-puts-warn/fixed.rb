@@ -1,6 +1,6 @@
 $stdout.sync = true
-5.times do |i|
+8.times do |i|
   puts "step #{i}"
   $stderr.puts "warn #{i}"
-  sleep 0.15
+  sleep 0.2
 end
