@@ -193,7 +193,9 @@ fn all_exports_have_all_rows() {
     let output = run(dir.path(), &[&arguments[..], &QUICK, &exports].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let screen = text(&output.stdout);
-    assert!(screen.contains("knee") && !screen.contains('\u{1b}'), "colour only on a terminal: {screen}");
+    // On a busy machine the intervals can be too wide for a knee.
+    assert!(["knee", "no gain"].iter().any(|word| screen.contains(word)), "{screen}");
+    assert!(!screen.contains('\u{1b}'), "colour only on a terminal: {screen}");
     assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
     assert_eq!(text(&output.stderr), "", "progress only on a terminal");
     let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
@@ -277,26 +279,29 @@ fn two_results_are_compared() {
     assert_eq!(other.status.code(), Some(1), "a comparison is not a bench result: {}", text(&other.stderr));
 }
 
-/// Compares the CPU time of a scaled row with that of a whole one: other programs change the wall-clock time between two runs. The
-/// intervals are those of the documents, widened by the documents' own noise.
+/// Compares the CPU time of a scaled row, measured before and after a whole one, with that of the whole one: other programs change the
+/// wall-clock time between two runs, and by way of the caches also the CPU time. The intervals are those of the documents, widened by
+/// the documents' own noise.
 #[test]
 fn a_scaled_row_agrees_with_the_whole_one_within_the_stated_intervals() {
     let dir = disk_dir();
     let arguments = ["write", "--method", "syscall", "--records", "64", "--size", "48MB", "--precision", "0"];
-    let part = bench(dir.path(), &[&arguments[..], &["--budget", "1.5s"]].concat());
-    let whole = bench(dir.path(), &[&arguments[..], &["--budget", "4s", "--exact"]].concat());
-    let (part_row, whole_row) = (&rows(&part)[0], &rows(&whole)[0]);
-    assert_eq!(
-        (&part_row["extrapolated"], &whole_row["extrapolated"]),
-        (&Value::Bool(true), &Value::Bool(false))
-    );
-    let interval = |document: &Value, row: &Value| {
+    let interval = |words: &[&str], is_scaled: bool| {
+        let document = bench(dir.path(), &[&arguments[..], words].concat());
+        let row = &rows(&document)[0];
+        assert_eq!(row["extrapolated"], is_scaled);
         let noise = document["noise"]["cpu"].as_f64().unwrap_or(0.0).max(0.1);
         let end = |i: usize| row["cpu_s"]["ci95"][i].as_f64().unwrap();
         (end(0) * (1.0 - noise), end(1) * (1.0 + noise))
     };
-    let (a, b) = (interval(&part, part_row), interval(&whole, whole_row));
-    assert!(a.0 <= b.1 && b.0 <= a.1, "the scaled row takes {a:?} s, the whole one {b:?} s");
+    let before = interval(&["--budget", "1.5s"], true);
+    let whole = interval(&["--budget", "4s", "--exact"], false);
+    let after = interval(&["--budget", "1.5s"], true);
+    let part = (before.0.min(after.0), before.1.max(after.1));
+    assert!(
+        part.0 <= whole.1 && whole.0 <= part.1,
+        "the scaled row takes {part:?} s, the whole one {whole:?} s"
+    );
 }
 
 #[test]

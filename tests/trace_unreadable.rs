@@ -193,12 +193,12 @@ fn a_killed_program_with_a_buffer_of_its_own() {
     });
 }
 
-/// Passes on the first piece of its input, keeps the others in memory of its own or, with an argument, in standard output's buffer,
-/// and is killed at the fourth. With an argument that begins with `l` it writes each piece.
+/// Passes on the first line of its input, keeps the others in memory of its own or, with an argument, in standard output's buffer,
+/// and is killed at the fourth. With an argument that begins with `l` it writes each line.
 const OWN_FILTER: &str = "#include <signal.h>\n#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n\
     static char own[4096];\n\
     int main(int words, char **word) {\n\
-        char piece[64];\n\
+        char piece[sizeof \"line 1\"];\n\
         int lines = words > 1 && *word[1] == 'l';\n\
         if (lines) setvbuf(stdout, NULL, _IOLBF, 0);\n\
         for (int read_pieces = 0; read_pieces < 4; read_pieces++) {\n\

@@ -56,6 +56,10 @@ pub fn ratio(ratio: &Ratio) -> String {
 /// Returns a number with two significant digits.
 fn two_digits(value: f64) -> String {
     match value.abs() {
+        magnitude if magnitude >= 99.5 => {
+            let step = 10f64.powf(magnitude.log10().floor() - 1.0);
+            format!("{:.0}", (value / step).round() * step)
+        }
         magnitude if magnitude >= 9.95 => format!("{value:.0}"),
         magnitude if magnitude >= 0.995 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
@@ -65,6 +69,11 @@ fn two_digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_ends_of_a_wide_interval_have_two_digits() {
+        assert_eq!([1929.0, 13140.0, 99.4, 0.123].map(two_digits), ["1900", "13000", "99", "0.12"]);
+    }
 
     #[test]
     fn a_wide_interval_replaces_the_figure() {

@@ -71,6 +71,8 @@ struct LiveProcess {
     /// CLOCK_MONOTONIC time of the last reported call, by thread.
     last_call_ns: HashMap<u32, u64>,
     gaps: SamplingGaps,
+    /// The time of the first buffer snapshot at its end.
+    ended_s: Option<f64>,
 }
 
 /// Builds a recording from the events of one backend, in the order in which they arrive.
@@ -209,6 +211,13 @@ impl Recorder {
     fn record_buffers(&mut self, pid: u32, tid: u32, at_s: f64, snapshot: EventKind) {
         let EventKind::Buffers { moment, buffers, files, .. } = &snapshot else { return };
         self.latest_snapshot_s = self.latest_snapshot_s.max(at_s);
+        let live = self.live_process(pid, at_s);
+        match moment {
+            SnapshotMoment::Exit | SnapshotMoment::Signal => drop(live.ended_s.get_or_insert(at_s)),
+            // The watch of the buffers reads a dying process, too, but does not know what its last write has written.
+            SnapshotMoment::Sample if live.ended_s.is_some_and(|ended_s| ended_s <= at_s) => return,
+            _ => {}
+        }
         // An execve(2) ends the other threads. The snapshot of such a thread stays apart from that of the process.
         let of_other_thread = *moment == SnapshotMoment::Exec && tid != pid;
         let is_joined = !of_other_thread

@@ -106,6 +106,22 @@ fn a_stream_that_was_never_written_has_its_file() {
     assert_eq!((files[0].0, output.files[files[0].1 as usize].path.exact()), (3, "/d/log"));
 }
 
+/// On a busy machine the threads of a killed process end one after the other, and the watch of the buffers reads its memory meanwhile.
+/// The bytes that the last write has written were called lost.
+#[test]
+fn a_process_that_has_ended_gets_no_further_samples() {
+    let mut recorder = Recorder::new(0, true);
+    recorder.record(raw(10, snapshot(SnapshotMoment::Sample, vec![buffer(1)])));
+    recorder.record(raw(20, snapshot(SnapshotMoment::Signal, Vec::new())));
+    recorder.record(raw(21, snapshot(SnapshotMoment::Sample, vec![buffer(1)])));
+    let output = recorder.finish();
+    let moments = output.events.iter().filter_map(|event| match &event.kind {
+        EventKind::Buffers { moment, .. } => Some(*moment),
+        _ => None,
+    });
+    assert_eq!(moments.collect::<Vec<_>>(), [SnapshotMoment::Sample, SnapshotMoment::Signal]);
+}
+
 /// A snapshot of a process on a busy machine can be taken before the events of its calls are read.
 #[test]
 fn a_snapshot_has_the_file_that_was_open_then() {

@@ -213,7 +213,21 @@ fn emptied(dir: &CheckDirectory) -> Test {
     }
 }
 
+/// On a busy machine a reading can miss the time in which the sensor is missing, so a wrong outcome counts only if it comes each time.
 fn gap(dir: &CheckDirectory) -> Test {
+    const ATTEMPTS: u32 = 3;
+    let mut outcome = Ok(());
+    for _ in 0..ATTEMPTS {
+        dir.remove(CSV);
+        outcome = gap_once(dir);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
+}
+
+fn gap_once(dir: &CheckDirectory) -> Test {
     let (sensor, away) = (dir.path().join(SENSOR), dir.path().join("away"));
     dir.put(SENSOR, "25500\n")?;
     let moved = |from: &std::path::Path, to: &std::path::Path| {

@@ -7,9 +7,9 @@ use crate::scale::{Axis, Scale};
 const CHARACTER: f64 = 7.2;
 /// Largest share of the width for labels beside the marks.
 const MAX_LABELS: f64 = 0.4;
-/// Least room at the right for a figure, and the room of a digit. Figures have 11 pixels.
+/// Least room at the right for a figure, and the room of a digit. Figures have 12 pixels.
 const RIGHT: f64 = 68.0;
-const DIGIT: f64 = 6.6;
+const DIGIT: f64 = 7.7;
 /// Room below the rows for the axis.
 const BOTTOM: f64 = 40.0;
 

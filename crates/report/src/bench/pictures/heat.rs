@@ -13,7 +13,7 @@ const LEFT: f64 = 150.0;
 /// Smallest numbers of methods and sizes for a map: with fewer, the curves show as much.
 const MIN_CELLS: usize = 3;
 /// Width of a digit in a figure, and the least room beside it.
-const DIGIT: f64 = 6.6;
+const DIGIT: f64 = 7.7;
 const ROOM: f64 = 4.0;
 
 /// Returns the map of a group's ratios to its best row.
