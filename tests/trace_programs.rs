@@ -79,7 +79,7 @@ fn a_write_of_several_parts_has_its_first_bytes_and_its_last_one() {
     let program = compile(dir.path(), "parts", source, &[]).expect("cc");
     for engine in engines() {
         let options = ["-q", "--engine", engine, "--exact", "--record", "recording.json"];
-        let (output, _) = traced(dir.path(), &options, &[&path(&program)]);
+        let (output, _) = traced(dir.path(), &options, &[path(&program)]);
         assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
         let recording = fs::read(dir.path().join("recording.json")).expect("a recording");
         let recording: Value = serde_json::from_slice(&recording).expect("JSON");
