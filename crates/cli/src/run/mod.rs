@@ -67,9 +67,9 @@ pub struct Args {
     force: bool,
 
     /// Write bytes that are older than TIME, e.g. 100ms; bulk output stays fast. In some cases bytes wait longer, for
-    /// example while the program only waits in epoll_wait(2) calls of less than 1 s, and where each write is one message (a
-    /// socket of packets or datagrams, a pipe in packet mode). With --coalesce only the gathered
-    /// bytes, not those in buffers of streams. Ends with the command. If weir itself is killed, bytes that it wrote
+    /// example while the program only waits in receives with a timeout (SO_RCVTIMEO), and where each write is one message
+    /// (a socket of packets or datagrams, a pipe in packet mode). With --coalesce only the gathered bytes, not those in
+    /// buffers of streams. Ends with the command. If weir itself is killed, bytes that it wrote
     /// early can be written twice: in a program that computes, and always in a BufWriter of Rust and a bufio.Writer of Go
     #[arg(long, value_name = "TIME", value_parser = parse_delay)]
     max_delay: Option<Duration>,
