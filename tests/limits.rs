@@ -92,7 +92,7 @@ fn a_limit_that_is_too_low_for_each_verb_is_named() {
     ];
     for (limit, sentence, command) in [
         ("--stack=65536", "the limit of the stack is 64 KiB, and weir needs ", "(ulimit -s 8192)"),
-        ("--data=5000000", "the limit of data is 4882 KiB, and weir needs 12288", "(ulimit -d unlimited)"),
+        ("--data=5000000", "the limit of data is 4882 KiB, and weir needs 14336", "(ulimit -d unlimited)"),
         ("--nofile=6:6", "the limit of open files is 6, of which 3 are free", "(ulimit -n 1024)"),
     ] {
         for (words, status) in verbs {

@@ -28,7 +28,7 @@ const BYTES: [BytesLimit; 3] = [
     BytesLimit {
         resource: Resource::Data,
         name: "data",
-        least_kib: 12 << 10,
+        least_kib: 14 << 10,
         command: "ulimit -d unlimited",
     },
     BytesLimit {

@@ -9,7 +9,7 @@ use weir_model::flush::FlushedProcess;
 use weir_model::fork_copy::ForkCopy;
 use weir_sys::expendable::{Limits, NoAnswer, Rights, answer_of, failure_text};
 use weir_sys::proc;
-use weir_sys::process_access::check_answers;
+use weir_sys::process_access::{check_answers, check_same};
 use weir_sys::process_identity::ProcessIdentity;
 
 use super::{DrainError, DrainResult, ProcessDrain};
@@ -123,7 +123,15 @@ fn drain_directly(
 ) -> DrainAnswer {
     let (pid, comm) = (process.pid(), proc::comm(process.pid()));
     let drain = ProcessDrain::new(process, most, copies);
-    let (result, error) = match drain.and_then(|mut drain| drain.flush(wait, stop)) {
+    let drained = drain.and_then(|mut drain| drain.flush(wait, stop)).and_then(|result| {
+        // The last attempt may have met the process alive. The bytes of one that has ended are gone.
+        let has_left = result.streams.iter().any(|stream| stream.left_bytes > 0);
+        if has_left && result.streams.iter().all(|stream| stream.written_bytes == 0) {
+            check_same(process)?;
+        }
+        Ok(result)
+    });
+    let (result, error) = match drained {
         Ok(result) => (result, None),
         Err(error) => (DrainResult::default(), Some(error)),
     };

@@ -49,23 +49,38 @@ mod x86_64 {
     const NEXT: usize = 16;
     const MASK: usize = 32;
     const WORDS: usize = MASK + 1;
+    /// The words of `struct ucontext` before it, which begin with the flags: the stack of the handlers and its size.
+    const BEFORE: usize = 5;
+    const OWN_STACK: usize = 2;
+    const OWN_STACK_BYTES: usize = 4;
 
     pub(super) fn find(memory: &dyn Memory, stack_pointer: u64, blocked: u64) -> Option<LastWrite> {
         let start = stack_pointer.next_multiple_of(8);
         let stack = memory.bytes(start, MAX_STACK);
         let words: Vec<u64> = stack.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        words.windows(WORDS).enumerate().find_map(|(index, frame)| {
+        words.windows(BEFORE + WORDS).enumerate().find_map(|(index, words)| {
+            let frame = &words[BEFORE..];
             let is_handler = frame[MASK] & !blocked == 0 && frame[MASK] != blocked;
             // SYSCALL puts the address to which it returns into RCX. A call that is made again after the handler begins before it.
             let call = frame[RETURNED_TO].checked_sub(SYSCALL.len() as u64)?;
             let is_again = frame[NEXT] == call;
-            // The stack of the interrupted code ends above the frame, or is another one (sigaltstack(2)).
-            let is_above = !(start..=start + 8 * index as u64).contains(&frame[STACK_POINTER]);
             let is_call = || memory.bytes(call, SYSCALL.len()) == SYSCALL;
-            let agrees =
-                is_handler && (is_again || frame[NEXT] == frame[RETURNED_TO]) && is_above && is_call();
+            let is_own = is_handler && is_of_stack(stack_pointer, start + 8 * index as u64, words);
+            let agrees = is_own && (is_again || frame[NEXT] == frame[RETURNED_TO]) && is_call();
             agrees.then(|| if is_again { repeated(memory, frame) } else { written(memory, frame) })?
         })
+    }
+
+    /// Returns whether the frame at an address is of the handler that uses this stack. The stack of the interrupted code is the same and
+    /// ends above the frame, or the handler has a stack of its own (sigaltstack(2)). Other memory near it can have frames of other
+    /// threads.
+    fn is_of_stack(stack_pointer: u64, at: u64, words: &[u64]) -> bool {
+        let own = words[OWN_STACK]..words[OWN_STACK].saturating_add(words[OWN_STACK_BYTES]);
+        let interrupted = words[BEFORE + STACK_POINTER];
+        match own.contains(&at) {
+            true => own.contains(&stack_pointer) && (interrupted > at || !own.contains(&interrupted)),
+            false => interrupted > at,
+        }
     }
 
     /// Reads a write(2) or writev(2) that has written nothing and is made again. The kernel puts its number in the place of the result.
@@ -155,10 +170,13 @@ mod x86_64 {
 
         #[test]
         fn a_handler_can_have_a_stack_of_its_own() {
-            for elsewhere in [BASE - 4096, BASE + (1 << 30)] {
+            for interrupted in [BASE - 4096, BASE + (1 << 30)] {
                 let mut words = frame();
-                words[10 + STACK_POINTER] = elsewhere;
+                words[10 + STACK_POINTER] = interrupted;
+                (words[10 - BEFORE + OWN_STACK], words[10 - BEFORE + OWN_STACK_BYTES]) = (BASE - 64, 1024);
                 assert!(found(&words, BLOCKED).is_some());
+                words[10 - BEFORE + OWN_STACK] = BASE + 8;
+                assert_eq!(found(&words, BLOCKED), None, "of another thread");
             }
         }
 
