@@ -17,8 +17,9 @@ use serde_json::Value;
 use trace::{compile, compile_by, engines, finding, path, traced};
 
 /// Runs `weir trace --engine ENGINE -- COMMAND…` in `dir` and returns its output and the document, or null.
+/// Each call is recorded: between samples the last write of a process can be unseen, beside other load.
 fn trace(dir: &Path, engine: &str, command: &[&str]) -> (Output, Value) {
-    traced(dir, &["-q", "--engine", engine], command)
+    traced(dir, &["-q", "--exact", "--engine", engine], command)
 }
 
 /// Runs a command with a pipe of 4096 bytes as standard output, kills it when the pipe is full, and reads the pipe.
