@@ -271,10 +271,16 @@ fn search(
     let page = rustix::param::page_size() as u64;
     let used = File::open(format!("/proc/{}/pagemap", living_thread::of(pid))).ok();
     let (mut left, mut block) = (bounds.bytes, vec![0; (BLOCK + OVERLAP) as usize]);
-    let (begun, start_ns) = (Instant::now(), thread_cpu_ns());
+    let (begun, start_ns, queued_before) = (Instant::now(), thread_cpu_ns(), time_in_queue());
     let is_late = || {
         let cpu = Duration::from_nanos(thread_cpu_ns() - start_ns);
-        cpu >= bounds.time || begun.elapsed() >= WAITS * bounds.time || is_unwanted()
+        let waits = || {
+            let elapsed = begun.elapsed();
+            // On a busy machine the search waits for a processor, not for memory.
+            let queued = || time_in_queue().saturating_sub(queued_before);
+            elapsed >= WAITS * bounds.time && elapsed.saturating_sub(queued()) >= WAITS * bounds.time
+        };
+        cpu >= bounds.time || waits() || is_unwanted()
     };
     let mut mapped = bounds.mapped;
     for (range_start, range_end) in ranges {
@@ -298,6 +304,12 @@ fn search(
         }
     }
     None
+}
+
+/// Returns the time that this thread has been runnable without a processor; 0 if the kernel does not count it.
+fn time_in_queue() -> Duration {
+    let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    weir_sys::proc::time_in_queue(tid).unwrap_or_default()
 }
 
 /// Returns ranges of consecutive pages that are in memory or swapped out; all pages if that is not known.

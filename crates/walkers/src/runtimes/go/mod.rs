@@ -35,6 +35,7 @@ use weir_sys::memory::Memory;
 
 use crate::candidates::{self, StreamCandidate};
 use crate::elf_image;
+use crate::heap_search::note_search_cut;
 use crate::open_descriptors::OpenDescriptors;
 use crate::pending_bytes::PendingBytes;
 use crate::runtime_entry::section_contains;
@@ -208,6 +209,10 @@ impl GoStreams {
         let live = known.unwrap_or_else(|| LiveObjects::search(self.pid, memory, list, &objects));
         all.retain_mut(|one| {
             let is_used = live.use_of(memory, one.at);
+            if is_used == Use::Unknown && examination == Examination::Search && one.stream.buffer.pending_bytes > 0 {
+                // Such bytes are not written, and nothing else says so.
+                note_search_cut();
+            }
             if is_used != Use::Used {
                 (one.stream.data_address, one.stream.note) = (None, None);
             }
