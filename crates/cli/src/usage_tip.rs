@@ -5,8 +5,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// The tip about an empty value, which clap calls a value that was not supplied.
 const EMPTY: &str = "the value is empty: name one; in a script, is a variable of the shell unset?";
 
-/// Adds a tip to an error about an empty value, and replaces that of an error about a negative number. For `--size -1` clap takes `-1` for an option, and advises `-- -1`, which
-/// does not pass it to `--size`; `--size=-1` does.
+/// Adds a tip to an error about an empty value, and replaces that of an error about a negative number. For `--size -1` clap takes
+/// `-1` for an option, and advises `-- -1`, which does not pass it to `--size`; `--size=-1` does.
 pub fn with_value_tip(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     let is_empty = |value: &ContextValue| matches!(value, ContextValue::String(text) if text.is_empty());
     if error.kind() == ErrorKind::InvalidValue && error.get(ContextKind::InvalidValue).is_some_and(is_empty) {

@@ -23,12 +23,18 @@ pub enum LastWrite {
 impl LastWrite {
     /// Reads the last write of a thread in its exit stop. A write of 0 bytes counts, too: it may be the second one after a short
     /// write, and its address shows what the first one has written.
+    #[cfg(target_arch = "x86_64")]
+    pub fn of_thread(tid: u32) -> Option<LastWrite> {
+        LastWrite::of_registers(tid, &super::registers(tid)?)
+    }
+
+    /// Reads the last write of a thread in its exit stop. A write of 0 bytes counts, too: it may be the second one after a short
+    /// write, and its address shows what the first one has written.
+    #[cfg(not(target_arch = "x86_64"))]
     pub fn of_thread(tid: u32) -> Option<LastWrite> {
         match registers::current_syscall(tid) {
             Some(call) => in_call(tid, &call),
-            None => registers::next_syscall(tid)
-                .and_then(|call| in_call(tid, &call))
-                .or_else(|| registers::after_syscall(tid).map(LastWrite::InUserMode)),
+            None => registers::after_syscall(tid).map(LastWrite::InUserMode),
         }
     }
 

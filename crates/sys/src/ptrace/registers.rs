@@ -34,33 +34,25 @@ mod x86_64 {
 
     /// Returns the system call of a stopped thread with these registers; None if the thread is in user mode.
     pub fn syscall_of(regs: &libc::user_regs_struct) -> Option<SyscallRegisters> {
-        let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
         let number = regs.orig_rax as i64;
-        (number >= 0).then_some(SyscallRegisters { number, args, result: regs.rax as i64 })
+        (number >= 0).then_some(SyscallRegisters { number, args: args_of(regs), result: regs.rax as i64 })
     }
 
-    /// Returns the system call that a thread in user mode makes with its next instruction, as one that a signal has interrupted
-    /// before it wrote; None if it executes another instruction. The result is 0.
-    pub fn next_syscall(tid: u32) -> Option<SyscallRegisters> {
-        next_syscall_of(tid, &registers(tid)?)
-    }
-
-    /// As [`next_syscall`], of a stopped thread with these registers.
+    /// Returns the system call that a stopped thread with these registers, in user mode, makes with its next instruction, as one that a
+    /// signal has interrupted before it wrote; None if it executes another instruction. The result is 0.
     pub fn next_syscall_of(tid: u32, regs: &libc::user_regs_struct) -> Option<SyscallRegisters> {
         const SYSCALL: [u8; 2] = [0x0f, 0x05];
         let mut instruction = [0; 2];
         let is_read = ProcessMemory { pid: tid }.read(regs.rip, &mut instruction) == instruction.len();
         let is_next = is_read && instruction == SYSCALL && (regs.orig_rax as i64) < 0;
-        let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
-        is_next.then_some(SyscallRegisters { number: regs.rax as i64, args, result: 0 })
+        is_next.then_some(SyscallRegisters { number: regs.rax as i64, args: args_of(regs), result: 0 })
     }
 
-    /// Returns the registers of a thread in user mode; None if it is in a system call.
-    pub fn after_syscall(tid: u32) -> Option<AfterSyscall> {
-        after_syscall_of(&registers(tid)?)
+    fn args_of(regs: &libc::user_regs_struct) -> [u64; 6] {
+        [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9]
     }
 
-    /// As [`after_syscall`], of a stopped thread with these registers.
+    /// Returns these registers of a stopped thread in user mode; None if it is in a system call.
     pub fn after_syscall_of(r: &libc::user_regs_struct) -> Option<AfterSyscall> {
         let general =
             [r.rax, r.rbx, r.rdx, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r12, r.r13, r.r14, r.r15];
@@ -128,14 +120,19 @@ mod x86_64 {
     /// Makes the thread repeat the interrupted call, as the kernel does for most calls: sets the program counter back to
     /// the two-byte `syscall` instruction and restores the call number.
     pub fn restart_syscall(tid: u32) {
-        let Some(call) = current_syscall(tid) else { return };
-        restart_with(tid, &call.args);
+        if let Some(regs) = registers(tid) {
+            rewind(tid, regs);
+        }
     }
 
     /// As [`restart_syscall`], with other arguments.
     pub fn restart_with(tid: u32, args: &[u64; 6]) {
         let Some(mut regs) = registers(tid) else { return };
         assign_args(&mut regs, args);
+        rewind(tid, regs);
+    }
+
+    fn rewind(tid: u32, mut regs: libc::user_regs_struct) {
         regs.rax = regs.orig_rax;
         regs.rip = regs.rip.wrapping_sub(2);
         let _died = set_registers(tid, &regs);
@@ -144,9 +141,8 @@ mod x86_64 {
 
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{
-    after_syscall, after_syscall_of, current_syscall, digest, interrupted_syscall, next_syscall,
-    next_syscall_of, replace_syscall, restart_syscall, restart_with, set_args, set_result, skip_syscall,
-    stack, stack_of, syscall_of,
+    after_syscall_of, current_syscall, digest, interrupted_syscall, next_syscall_of, replace_syscall,
+    restart_syscall, restart_with, set_args, set_result, skip_syscall, stack, stack_of, syscall_of,
 };
 
 fn hash(registers: &impl std::hash::Hash) -> u64 {
@@ -235,11 +231,6 @@ mod aarch64 {
         None
     }
 
-    /// Returns None: [`current_syscall`] returns such a call.
-    pub fn next_syscall(_tid: u32) -> Option<SyscallRegisters> {
-        None
-    }
-
     /// Returns None: the rescue that executes a program's code needs x86-64.
     pub fn stack(_tid: u32) -> Option<(u64, [u64; 6])> {
         None
@@ -293,8 +284,8 @@ mod aarch64 {
 
 #[cfg(target_arch = "aarch64")]
 pub use aarch64::{
-    after_syscall, current_syscall, digest, interrupted_syscall, next_syscall, replace_syscall,
-    restart_syscall, restart_with, set_args, set_result, skip_syscall, stack,
+    after_syscall, current_syscall, digest, interrupted_syscall, replace_syscall, restart_syscall,
+    restart_with, set_args, set_result, skip_syscall, stack,
 };
 
 #[cfg(test)]
@@ -335,6 +326,7 @@ mod tests {
         child.kill().expect("it is alive");
         child.wait().expect("its end");
     }
+
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn the_next_call_is_that_of_the_next_instruction() {
@@ -342,7 +334,7 @@ mod tests {
         let pid = child.id();
         step(pid);
         let next = (0..1_000_000).find_map(|_| {
-            let next = next_syscall(pid);
+            let next = next_syscall_of(pid, &crate::ptrace::registers(pid).expect("it is stopped"));
             step(pid);
             next
         });
