@@ -11,8 +11,7 @@ use crate::axes::SyncKind;
 use crate::ffi::MethodAxis;
 use crate::figures::{moves_bytes, syncs_bytes};
 use crate::plan::method;
-use weir_model::bench::ratio;
-use weir_model::bench::{BenchRow, GroupKey, Noise, RowGroup};
+use weir_model::bench::{BenchRow, GroupKey, Noise, RowGroup, fastest, ratio};
 
 /// Methods that spend their time only in their system calls; the model is fitted to the first one with two sizes.
 const MODEL_METHODS: [&str; 4] = ["syscall", "pread-pwrite", "vector", "direct"];
@@ -70,23 +69,12 @@ fn of<'a>(rows: &'a [BenchRow], key: &GroupKey) -> impl Iterator<Item = &'a Benc
 
 /// Compares the rows of a group with the best one. If each write is also a sync, only rows that sync as often can be compared.
 fn compare_with_best(rows: &mut [BenchRow], key: &GroupKey, noise: &Noise) {
-    let Some(best) = best(rows, key).cloned() else { return };
-    let is_comparable = |row: &BenchRow| {
-        row.group == *key && row.elapsed_s.is_some() && row.syncs_per_record() == best.syncs_per_record()
-    };
+    let Some(best) = fastest(of(rows, key)).cloned() else { return };
+    let is_comparable = |row: &BenchRow| row.group == *key && row.elapsed_s.is_some() && row.syncs_as(&best);
     for row in rows.iter_mut().filter(|row| is_comparable(row)) {
         row.vs_best = ratio(row, &best);
         row.ties_with_best = row.vs_best.is_some_and(|ratio| ratio.is_tie(noise.floor()));
     }
-}
-
-/// Returns the fastest of the rows that sync each record, else of all.
-fn best<'a>(rows: &'a [BenchRow], key: &GroupKey) -> Option<&'a BenchRow> {
-    let order = |row: &BenchRow| (!row.syncs_per_record(), row.median_s());
-    of(rows, key).min_by(|a, b| {
-        let ((a_rank, a_s), (b_rank, b_s)) = (order(a), order(b));
-        a_rank.cmp(&b_rank).then(a_s.total_cmp(&b_s))
-    })
 }
 
 fn model_method(rows: &[BenchRow], key: &GroupKey) -> Option<String> {

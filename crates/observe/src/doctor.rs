@@ -7,9 +7,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use other_processes::{in_user_namespace, lacks_owner_of_root};
 use weir_model::doctor::{Doctor, EbpfHook, HostAbility};
 use weir_sys::foreign_descriptors::{self, FORBIDDEN_ADVICE};
+use weir_sys::user_namespace::{self, lacks_owner_of_root};
 use weir_sys::{breakpoint, launch, proc, ptrace};
 
 /// The file without which no BPF program of weir loads.
@@ -38,7 +38,7 @@ pub fn examine() -> Doctor {
         kernel: name.release().to_string_lossy().into_owned(),
         arch: name.machine().to_string_lossy().into_owned(),
         uid: rustix::process::geteuid().as_raw(),
-        user_namespace: in_user_namespace(),
+        user_namespace: user_namespace::is_first().map(|is_first| !is_first),
         abilities,
         hooks,
     }
@@ -79,7 +79,7 @@ fn ebpf() -> (Vec<EbpfHook>, HostAbility) {
         Err(error) if error.contains("PID namespace") => {
             "weir trace uses ptrace here; --pid=host is the option of docker and podman"
         }
-        Err(error) if error.contains("EPERM") && in_user_namespace() == Some(true) => {
+        Err(error) if error.contains("EPERM") && user_namespace::is_first() == Some(false) => {
             "weir trace uses ptrace here; root of a user namespace lacks the right: run weir outside of it, as root or with CAP_BPF \
              and CAP_PERFMON"
         }

@@ -52,6 +52,7 @@ pub mod start_directories;
 pub mod syscalls;
 pub mod tracefs;
 pub mod unkillable;
+pub mod user_namespace;
 pub mod worker;
 pub mod write_as;
 pub mod writer_identity;

@@ -26,6 +26,9 @@ pub const NATIVE_ARCH: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 pub const NATIVE_ARCH: u32 = 0xC000_00B7;
 
+/// The machine code of SYSCALL, by which x86-64 programs make system calls.
+pub const SYSCALL_CODE: [u8; 2] = [0x0f, 0x05];
+
 /// Returns the operation of a system call number; None if weir does not record it.
 pub fn op(number: i64) -> Option<Op> {
     *BY_NUMBER.get(usize::try_from(number).ok()?)?

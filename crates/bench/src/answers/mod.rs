@@ -84,8 +84,8 @@ impl<'a> View<'a> {
 
     /// Returns the rows that sync as often as the best one: the others have another durability.
     fn comparable(&self) -> Vec<Numbered<'a>> {
-        let Some((_, best)) = self.fastest() else { return self.rows.clone() };
-        let is_alike = |(_, row): &Numbered| row.syncs_per_record() == best.syncs_per_record();
+        let Some(best) = self.fastest() else { return self.rows.clone() };
+        let is_alike = |(_, row): &Numbered| row.syncs_as(best.1);
         self.rows.iter().copied().filter(is_alike).collect()
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace;
+use weir_sys::syscalls::SYSCALL_CODE;
 use weir_walkers::{PendingBytes, join_pending};
 
 use super::skip;
@@ -56,11 +57,10 @@ fn write_ahead(stepped: &mut SteppedProgram, search: Search) {
 
 /// Executes one instruction; of a system call also its entry and exit, at which bytes are skipped. Returns false at a mark.
 fn step(stepped: &mut SteppedProgram) -> bool {
-    const SYSCALL: [u8; 2] = [0x0f, 0x05];
     let pid = stepped.pid;
     let next = ptrace::registers(pid).expect("a stopped tracee").rip;
-    let instruction = ProcessMemory { pid }.bytes(next, SYSCALL.len());
-    if instruction != SYSCALL {
+    let instruction = ProcessMemory { pid }.bytes(next, SYSCALL_CODE.len());
+    if instruction != SYSCALL_CODE {
         return stepped.step();
     }
     for is_entry in [true, false] {

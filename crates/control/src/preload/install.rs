@@ -10,11 +10,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, Stat, StatVfsMountFlags, fstat, fstatvfs, mkdirat, open, openat, renameat, stat,
+    AtFlags, Mode, OFlags, Stat, StatVfsMountFlags, fstat, fstatvfs, mkdirat, open, openat, renameat,
     unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
+use weir_sys::user_namespace;
 
 /// Write permission of group and others.
 const OTHERS_WRITE: u32 = 0o022;
@@ -29,7 +30,7 @@ pub struct InstallError(Vec<String>);
 /// Returns what to do without a directory.
 fn advice() -> &'static str {
     match geteuid().is_root() {
-        _ if stat("/").is_ok_and(|root| is_unmapped(root.st_uid)) => {
+        _ if user_namespace::lacks_owner_of_root() => {
             "in a user namespace that has no number for the owner of / (/proc/self/uid_map), no directory can be trusted: run weir \
              outside of it, as in: weir run -- unshare -r COMMAND"
         }
@@ -39,17 +40,6 @@ fn advice() -> &'static str {
         }
         false => "set XDG_CACHE_HOME to a directory of your own, on a file system without noexec",
     }
-}
-
-/// Returns whether a user ID stands for all users that this user namespace has no numbers for (user_namespaces(7)).
-fn is_unmapped(user: u32) -> bool {
-    const OVERFLOW: u32 = 65534;
-    let number = fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
-    let overflow = number.and_then(|number| number.trim().parse().ok()).unwrap_or(OVERFLOW);
-    // The first namespace has a number for each user.
-    let maps_all = fs::read_to_string("/proc/self/uid_map")
-        .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]));
-    user == overflow && !maps_all
 }
 
 /// The files of one folder: relative paths and contents.
@@ -160,7 +150,7 @@ impl CheckedDirectory {
     fn check(&self) -> Result<(), String> {
         let (stat, path, user) = (self.stat()?, self.path.display(), geteuid().as_raw());
         if stat.st_uid != 0 && stat.st_uid != user {
-            let owner = match is_unmapped(stat.st_uid) {
+            let owner = match user_namespace::is_unmapped(stat.st_uid) {
                 true => "a user without a number in this user namespace",
                 false => "another user",
             };

@@ -2,10 +2,10 @@
 
 use libc::user_regs_struct as Registers;
 use weir_sys::ptrace;
-use weir_sys::syscalls;
+use weir_sys::syscalls::{self, SYSCALL_CODE};
 use weir_walkers::ThreadRegisters;
 
-use super::replay_process::{SYSCALL, extended_state, set_extended_state};
+use super::replay_process::{extended_state, set_extended_state};
 
 /// The registers at a stop.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl KilledThread {
         let not_made = syscalls::RESTART_CODES.contains(&result) || result == -i64::from(libc::ENOSYS);
         let repeats_call = number >= 0 && (not_made || result == -i64::from(libc::EINTR));
         if repeats_call {
-            registers.rip = registers.rip.wrapping_sub(SYSCALL.len() as u64);
+            registers.rip = registers.rip.wrapping_sub(SYSCALL_CODE.len() as u64);
             registers.rax = number as u64;
         }
         registers.orig_rax = u64::MAX;
@@ -114,7 +114,7 @@ impl KilledThread {
         [r.rdi, r.rsi, r.rdx] = [args[0], args[1], args[2]];
         r.rax = bytes;
         if std::mem::take(&mut self.repeats_call) {
-            r.rip = r.rip.wrapping_add(SYSCALL.len() as u64);
+            r.rip = r.rip.wrapping_add(SYSCALL_CODE.len() as u64);
         }
         self
     }

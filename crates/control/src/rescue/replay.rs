@@ -23,10 +23,11 @@ use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace;
 use weir_sys::ptrace::last_write::parse_vector;
 use weir_sys::ptrace::timer::WaitTimer;
+use weir_sys::syscalls::SYSCALL_CODE;
 use weir_walkers::CountWord;
 
 use super::killed_thread::KilledThread;
-use super::replay_process::{ReplayEnd, ReplayProcess, ReplayStop, ReplayedMemory, ReplayedWrite, SYSCALL};
+use super::replay_process::{ReplayEnd, ReplayProcess, ReplayStop, ReplayedMemory, ReplayedWrite};
 
 /// The CPU time of a replay to the interpreter, with the thread that serves it. A replay of a flush takes 7 ms at most.
 pub(super) const BUDGET_NS: u64 = 40_000_000;
@@ -168,7 +169,10 @@ impl Replay {
         let mut instruction = [0; 2];
         let next = thread.instruction_pointer();
         let is_read = ProcessMemory { pid: tid }.read(next, &mut instruction) == instruction.len();
-        if is_read && instruction == SYSCALL && !is_simulated(thread.register(0) as i64, thread.register(6)) {
+        if is_read
+            && instruction == SYSCALL_CODE
+            && !is_simulated(thread.register(0) as i64, thread.register(6))
+        {
             return None;
         }
         let (thread, steps) = (thread.clone(), Arc::new(AtomicU64::new(0)));

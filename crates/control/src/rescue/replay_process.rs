@@ -7,13 +7,13 @@ use std::process::{Child, Command, Stdio};
 
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace;
+use weir_sys::syscalls::SYSCALL_CODE;
 
 const PAGE: u64 = 4096;
 /// The most pages that one fault loads: neighbours are likely to be used too, and each fault costs ten system calls.
 const BLOCK_PAGES: u64 = 16;
 /// The address of the SYSCALL instruction by which the replay process maps pages. Programs map nothing so low.
 const GATE: u64 = 0x10000;
-pub(super) const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// INT3, the one-byte breakpoint.
 const BREAKPOINT: u8 = 0xcc;
 /// The end of the user address space with four page-table levels.
@@ -103,7 +103,7 @@ impl ReplayProcess {
         let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;
         ptrace_request(libc::PTRACE_SETOPTIONS, process.pid(), 0, options as usize)?;
         let first = ptrace::registers(process.pid()).filter(|_| signal == libc::SIGTRAP)?.rip;
-        let code = u64::from_le_bytes([SYSCALL[0], SYSCALL[1], 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc]);
+        let code = u64::from_le_bytes([SYSCALL_CODE[0], SYSCALL_CODE[1], 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc]);
         ptrace::poke(process.pid(), first, code);
         process.map(first, GATE, PAGE)?;
         ptrace::poke(process.pid(), GATE, code);

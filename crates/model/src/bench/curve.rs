@@ -34,6 +34,20 @@ impl BenchRow {
         let records = self.group.bytes.div_ceil(self.record_bytes.max(1));
         !SYNCS_IN_WRITES.contains(&self.group.sync.as_str()) || writes == 0 || writes >= records
     }
+
+    /// Returns whether this row's records and those of `other` are durable equally early, so that their times can be compared.
+    pub fn syncs_as(&self, other: &Self) -> bool {
+        self.syncs_per_record() == other.syncs_per_record()
+    }
+}
+
+/// Returns the fastest of the measured rows that sync each record, else of all measured rows.
+pub fn fastest<'a>(rows: impl IntoIterator<Item = &'a BenchRow>) -> Option<&'a BenchRow> {
+    let order = |row: &BenchRow| (!row.syncs_per_record(), row.median_s());
+    rows.into_iter().filter(|row| row.median_s().is_finite()).min_by(|a, b| {
+        let ((a_rank, a_s), (b_rank, b_s)) = (order(a), order(b));
+        a_rank.cmp(&b_rank).then(a_s.total_cmp(&b_s))
+    })
 }
 
 impl GroupKey {

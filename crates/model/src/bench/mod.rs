@@ -14,7 +14,7 @@ use crate::{CostModel, Knee, Ratio, Summary};
 use serde::{Deserialize, Serialize};
 
 use crate::duration::TICK_S;
-pub use curve::{Gains, plain_calls, ratio};
+pub use curve::{Gains, fastest, plain_calls, ratio};
 
 /// Value of [`BenchDocument::schema`].
 pub const SCHEMA: &str = "weir-bench/1";

@@ -4,26 +4,11 @@ use std::fs;
 
 use rustix::thread::{CapabilitySet, capabilities};
 use weir_model::doctor::HostAbility;
-use weir_sys::proc;
+use weir_sys::{proc, user_namespace};
 
 use super::ability;
 
 const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
-/// The link of /proc/self/ns/user in the first user namespace (PROC_USER_INIT_INO of linux/nsfs.h).
-const FIRST_USER_NAMESPACE: &str = "user:[4026531837]";
-
-/// Returns whether weir is in another user namespace than the first one. None if /proc does not show it.
-pub(super) fn in_user_namespace() -> Option<bool> {
-    let link = fs::read_link("/proc/self/ns/user").ok()?;
-    Some(link.to_str() != Some(FIRST_USER_NAMESPACE))
-}
-
-/// Returns whether this user namespace has no number for the owner of /, so that weir can trust no directory with the library that it
-/// loads into programs. The kernel shows 65534 in place of the number (user_namespaces(7)).
-pub(super) fn lacks_owner_of_root() -> bool {
-    const OVERFLOW: u32 = 65534;
-    in_user_namespace() == Some(true) && rustix::fs::stat("/").is_ok_and(|root| root.st_uid == OVERFLOW)
-}
 
 /// Whether weir may trace processes that it did not start: by CAP_SYS_PTRACE, or those of its own user.
 pub(super) fn other_processes() -> HostAbility {
@@ -41,7 +26,7 @@ pub(super) fn other_processes() -> HostAbility {
         .as_ref()
         .map_or_else(|| "no Yama".to_owned(), |level| format!("kernel.yama.ptrace_scope is {level}"));
     let is_capable = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_PTRACE));
-    let whom = traced(level.as_deref(), is_capable, in_user_namespace() == Some(true));
+    let whom = traced(level.as_deref(), is_capable, user_namespace::is_first() == Some(false));
     let result =
         whom.map(drop).ok_or_else(|| format!("{scope}: not all processes of this user may be traced"));
     let advice = match level.as_deref() {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_model::bench::{BenchDocument, BenchRow, GroupKey, RowGroup};
+use weir_model::bench::{BenchDocument, BenchRow, GroupKey, RowGroup, fastest};
 use weir_model::{Knee, Size};
 
 /// Smallest number of record sizes for a plot. With fewer, the table shows as much.
@@ -123,15 +123,15 @@ impl<'a> Section<'a> {
 
     /// Returns the row that the ratios refer to, else the row with the smallest elapsed time.
     pub fn best(&self) -> Option<(&'a BenchRow, f64)> {
-        let rank = |row: &BenchRow| !row.syncs_per_record();
-        let least = || self.measured().min_by(|a, b| rank(a.0).cmp(&rank(b.0)).then(a.1.total_cmp(&b.1)));
-        self.measured().find(|(row, _)| row.is_best()).or_else(least)
+        let rows = || self.measured().map(|(row, _)| row);
+        let best = rows().find(|row| row.is_best()).or_else(|| fastest(rows()))?;
+        Some((best, best.median_s()))
     }
 
     /// Returns the measured rows that sync as often as the best one: the others have another durability.
     pub fn comparable(&self) -> impl Iterator<Item = (&'a BenchRow, f64)> {
-        let best = self.best().is_none_or(|(row, _)| row.syncs_per_record());
-        self.measured().filter(move |(row, _)| row.syncs_per_record() == best)
+        let best = self.best();
+        self.measured().filter(move |(row, _)| best.is_none_or(|(best, _)| row.syncs_as(best)))
     }
 
     /// Returns the rows of the knee's curve by record size.

@@ -16,6 +16,8 @@ pub(crate) use rows::shortened;
 pub const WIDE: f64 = 760.0;
 /// Width of the narrow drawing: a phone of 390 pixels without the page's margins.
 pub const NARROW: f64 = 350.0;
+/// Width of a digit of a figure in pixels. Figures have 12 pixels.
+pub const DIGIT: f64 = 7.7;
 /// Series with a colour and a shape of their own; further series repeat them.
 pub const SERIES_COLOURS: usize = 8;
 

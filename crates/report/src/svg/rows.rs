@@ -1,15 +1,14 @@
 //! A drawing with one line for each row: label, then marks on a common horizontal axis.
 
-use super::{NARROW, Svg};
+use super::{DIGIT, NARROW, Svg};
 use crate::scale::{Axis, Scale};
 
 /// Width of a character of a label in pixels, for the room that labels get. Labels have 12 pixels.
 const CHARACTER: f64 = 7.2;
 /// Largest share of the width for labels beside the marks.
 const MAX_LABELS: f64 = 0.4;
-/// Least room at the right for a figure, and the room of a digit. Figures have 12 pixels.
+/// Least room at the right for a figure.
 const RIGHT: f64 = 68.0;
-const DIGIT: f64 = 7.7;
 /// Room below the rows for the axis.
 const BOTTOM: f64 = 40.0;
 

@@ -35,10 +35,10 @@ fn blocked_signals(tid: u32) -> Option<u64> {
 mod x86_64 {
     use crate::memory::Memory;
     use crate::ptrace::last_write::{LastWrite, MAX_PARTS, parse_vector};
+    use crate::syscalls::SYSCALL_CODE;
 
     /// How much of the stack is searched: more than the frames of an ordinary handler need.
     const MAX_STACK: usize = 64 << 10;
-    const SYSCALL: [u8; 2] = [0x0f, 0x05];
     /// The words of `struct sigcontext_64`, and of the signal mask that follows it in `struct ucontext`.
     const DESCRIPTOR: usize = 8;
     const ADDRESS: usize = 9;
@@ -62,9 +62,9 @@ mod x86_64 {
             let frame = &words[BEFORE..];
             let is_handler = frame[MASK] & !blocked == 0 && frame[MASK] != blocked;
             // SYSCALL puts the address to which it returns into RCX. A call that is made again after the handler begins before it.
-            let call = frame[RETURNED_TO].checked_sub(SYSCALL.len() as u64)?;
+            let call = frame[RETURNED_TO].checked_sub(SYSCALL_CODE.len() as u64)?;
             let is_again = frame[NEXT] == call;
-            let is_call = || memory.bytes(call, SYSCALL.len()) == SYSCALL;
+            let is_call = || memory.bytes(call, SYSCALL_CODE.len()) == SYSCALL_CODE;
             let is_own = is_handler && is_of_stack(stack_pointer, start + 8 * index as u64, words);
             let agrees = is_own && (is_again || frame[NEXT] == frame[RETURNED_TO]) && is_call();
             agrees.then(|| if is_again { repeated(memory, frame) } else { written(memory, frame) })?

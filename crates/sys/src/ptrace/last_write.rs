@@ -6,6 +6,7 @@
 use crate::memory::{Memory, ProcessMemory};
 use crate::ptrace::interrupted_write;
 use crate::ptrace::registers::{self, AfterSyscall, SyscallRegisters};
+use crate::syscalls::SYSCALL_CODE;
 
 /// The number of a vector's parts that are examined. The bytes of a stream are in the first parts.
 pub const MAX_PARTS: usize = 64;
@@ -132,10 +133,9 @@ pub fn first_bytes(memory: &ProcessMemory, parts: &[(u64, u64)], most: usize) ->
 /// to the bytes, or to a vector that begins with them; and a register still holds the number of written bytes. A few
 /// instructions after the stream has noted the write, all three are gone.
 pub fn has_just_written(memory: &ProcessMemory, registers: &AfterSyscall, begin: &[u8], length: u64) -> bool {
-    const SYSCALL: [u8; 2] = [0x0f, 0x05];
     let mut instruction = [0; 2];
     let is_read = memory.read(registers.returned_to.wrapping_sub(2), &mut instruction) == 2;
-    if !is_read || instruction != SYSCALL {
+    if !is_read || instruction != SYSCALL_CODE {
         return false;
     }
     let written = |address, number: u64| {

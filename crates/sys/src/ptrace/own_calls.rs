@@ -16,14 +16,12 @@ use super::{
     syscall_stop, try_wait_for,
 };
 use crate::memory::{Memory, ProcessMemory};
-use crate::syscalls;
+use crate::syscalls::{self, SYSCALL_CODE};
 
 const PTRACE_GETSIGMASK: i64 = 0x420a;
 const PTRACE_SETSIGMASK: i64 = 0x420b;
 /// The signal of a system call stop with PTRACE_O_TRACESYSGOOD.
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
-/// The machine code of SYSCALL.
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// The code segment of 64-bit programs on Linux (arch/x86/include/asm/segment.h).
 const USER_CODE_64: u64 = 0x33;
 /// The time after which a call that should not block is interrupted.
@@ -86,7 +84,7 @@ impl OwnCalls {
         let memory = ProcessMemory { pid: tid };
         // A call that will be made again has its instruction pointer at the instruction.
         let candidates = [saved.rip.wrapping_sub(2), saved.rip];
-        let is_syscall = |address: &u64| memory.bytes(*address, SYSCALL.len()) == SYSCALL;
+        let is_syscall = |address: &u64| memory.bytes(*address, SYSCALL_CODE.len()) == SYSCALL_CODE;
         let instruction = candidates.into_iter().find(is_syscall)?;
         let mut signal_mask = 0u64;
         let size = size_of::<u64>();
@@ -126,8 +124,11 @@ impl OwnCalls {
         let mut call = self.saved;
         [call.rdi, call.rsi, call.rdx, call.r10, call.r8, call.r9] = args;
         if self.at_entry {
-            (call.rip, call.orig_rax, call.rax) =
-                (self.instruction + SYSCALL.len() as u64, number as u64, -i64::from(libc::ENOSYS) as u64);
+            (call.rip, call.orig_rax, call.rax) = (
+                self.instruction + SYSCALL_CODE.len() as u64,
+                number as u64,
+                -i64::from(libc::ENOSYS) as u64,
+            );
             set_registers(self.tid, &call);
             self.at_entry = false;
         } else {

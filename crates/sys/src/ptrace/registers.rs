@@ -26,6 +26,7 @@ mod x86_64 {
     use crate::memory::{Memory, ProcessMemory};
     use crate::ptrace::registers::{AfterSyscall, SyscallRegisters};
     use crate::ptrace::{registers, set_registers};
+    use crate::syscalls::SYSCALL_CODE;
 
     /// Returns the system call of a stopped thread; None if the thread is in user mode.
     pub fn current_syscall(tid: u32) -> Option<SyscallRegisters> {
@@ -41,10 +42,9 @@ mod x86_64 {
     /// Returns the system call that a stopped thread with these registers, in user mode, makes with its next instruction, as one that a
     /// signal has interrupted before it wrote; None if it executes another instruction. The result is 0.
     pub fn next_syscall_of(tid: u32, regs: &libc::user_regs_struct) -> Option<SyscallRegisters> {
-        const SYSCALL: [u8; 2] = [0x0f, 0x05];
         let mut instruction = [0; 2];
         let is_read = ProcessMemory { pid: tid }.read(regs.rip, &mut instruction) == instruction.len();
-        let is_next = is_read && instruction == SYSCALL && (regs.orig_rax as i64) < 0;
+        let is_next = is_read && instruction == SYSCALL_CODE && (regs.orig_rax as i64) < 0;
         is_next.then_some(SyscallRegisters { number: regs.rax as i64, args: args_of(regs), result: 0 })
     }
 

@@ -2,6 +2,7 @@
 
 use weir_model::{RuntimeFix, RuntimeFixes};
 use weir_sys::elf::{ElfSections, StaticSegment};
+use weir_sys::syscalls::SYSCALL_CODE;
 
 use crate::copied_memory::int;
 use crate::runtimes::{glibc, libweir, musl};
@@ -63,11 +64,10 @@ fn can_execute_program(segment: &StaticSegment) -> bool {
     const NUMBERS: [[u8; 4]; 2] = [59u32.to_le_bytes(), 322u32.to_le_bytes()];
     /// `push $59` and `mov $59, %al`, shortly before `syscall`.
     const SHORT: [[u8; 2]; 2] = [[0x6a, 59], [0xb0, 59]];
-    const SYSCALL: [u8; 2] = [0x0f, 0x05];
     const SHORTLY: usize = 32;
     let has_call = |at: usize| {
         let end = segment.bytes.len().min(at + SHORTLY);
-        memchr::memmem::find(&segment.bytes[at..end], &SYSCALL).is_some()
+        memchr::memmem::find(&segment.bytes[at..end], &SYSCALL_CODE).is_some()
     };
     segment.executable
         && (NUMBERS.iter().any(|number| memchr::memmem::find(segment.bytes, number).is_some())

@@ -4,7 +4,7 @@ use weir_model::{Size, estimate};
 
 use super::super::rows::vs_best_text;
 use super::super::section::{Section, label};
-use crate::svg::{NARROW, Picture, Svg};
+use crate::svg::{DIGIT, NARROW, Picture, Svg};
 
 /// Height of a cell in pixels: room for one figure.
 const CELL: f64 = 26.0;
@@ -12,8 +12,7 @@ const CELL: f64 = 26.0;
 const LEFT: f64 = 150.0;
 /// Smallest numbers of methods and sizes for a map: with fewer, the curves show as much.
 const MIN_CELLS: usize = 3;
-/// Width of a digit in a figure, and the least room beside it.
-const DIGIT: f64 = 7.7;
+/// The least room beside a figure.
 const ROOM: f64 = 4.0;
 
 /// Returns the map of a group's ratios to its best row.
