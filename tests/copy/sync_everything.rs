@@ -11,7 +11,7 @@ fn synced(dir: &std::path::Path, prepare: &str, arguments: &str) -> Option<Vec<S
     let script = format!(
         "mkdir -p m; mount -t tmpfs tmpfs m || exit 77; {prepare}; strace -y -f -qq -o trace \
          -e trace=fsync,fdatasync,syncfs {} copy {arguments} || exit 1; \
-         sed -E 's/^[0-9]+ +//; s/\\([0-9]+<(.*)>.*= 0$/ \\1/' trace",
+         sed -nE 's/^[0-9]+ +([a-z]+)\\([0-9]+<(.*)>.*= 0$/\\1 \\2/p' trace",
         crate::common::WEIR
     );
     let output = Command::new("unshare")
