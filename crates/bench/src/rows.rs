@@ -111,3 +111,60 @@ pub fn noise(tracks: &[Track], rounds: &[Round]) -> Noise {
         wall: stats::pooled_noise(pairs.iter().map(|(_, a, b)| (a.elapsed_s, b.elapsed_s))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axes::Workload;
+    use crate::directory::DirectoryRequest;
+    use crate::ffi::Measured;
+    use crate::fixture;
+    use crate::plan::Axes;
+
+    const RECORDS: [u64; 6] = [1, 64, 100, 256, 4096, 65_536];
+
+    /// Returns rows with O_DSYNC of a file of `bytes`, for each record size and each part that a sample can move; each call writes
+    /// `per_call` records.
+    fn synced_rows(bytes: u64, call: &str, per_call: u64) -> Vec<BenchRow> {
+        let outer = tempfile::tempdir().unwrap();
+        let directory = BenchDirectory::open(&DirectoryRequest::Dir(outer.path().into()), 1).unwrap();
+        let axes = Axes {
+            workloads: vec![Workload::Write],
+            methods: vec!["syscall".into()],
+            syncs: vec!["o_dsync".parse().unwrap()],
+            records: RECORDS.into(),
+            bytes,
+            ..fixture::axes()
+        };
+        let mut measurement = fixture::measurement(&[axes], 4);
+        let mut rows = Vec::new();
+        for track in &mut measurement.tracks {
+            let unit = track.cell.record_bytes * per_call;
+            for moved in [1, 2, 3, 7, 10, 1000, bytes].map(|units: u64| bytes.min(units.saturating_mul(unit)))
+            {
+                track.measured_bytes = moved;
+                let calls = vec![(call.to_string(), moved.div_ceil(unit))];
+                let measured = Measured { bytes_moved: moved, calls, ..Measured::default() };
+                for sample in &mut track.samples {
+                    sample.figures = Figures::of(&measured, &track.cell, 0);
+                }
+                rows.push(row(track, &directory, &measurement.rounds));
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn a_call_for_each_record_syncs_each_record_whatever_the_size() {
+        for bytes in [1_000_000, 1 << 20, 999_999, 100_001, 6_400] {
+            for row in ["write", "pwritev2"].iter().flat_map(|call| synced_rows(bytes, call, 1)) {
+                let what = (row.group.bytes, row.record_bytes, row.measured_bytes, &row.calls);
+                assert!(row.syncs_per_record() && row.remark.is_none(), "{what:?}");
+            }
+            for row in synced_rows(bytes, "write", 2).iter().filter(|row| bytes > row.record_bytes) {
+                let what = (row.group.bytes, row.record_bytes, row.measured_bytes, &row.calls);
+                assert!(!row.syncs_per_record(), "{what:?}");
+            }
+        }
+    }
+}

@@ -31,7 +31,12 @@ impl BenchRow {
     pub fn syncs_per_record(&self) -> bool {
         let writes: u64 =
             self.calls.iter().filter(|(name, _)| name.contains("write")).map(|(_, count)| count).sum();
-        let records = self.group.bytes.div_ceil(self.record_bytes.max(1));
+        let record_bytes = self.record_bytes.max(1);
+        // The counts of a row that was measured in part are scaled and rounded, so that they may lack a last record that is partial.
+        let records = match self.extrapolated {
+            true => self.group.bytes / record_bytes,
+            false => self.group.bytes.div_ceil(record_bytes),
+        };
         !SYNCS_IN_WRITES.contains(&self.group.sync.as_str()) || writes == 0 || writes >= records
     }
 
