@@ -2,7 +2,7 @@
 
 use weir_model::{Size, estimate};
 
-use super::{View, elapsed, figure, name};
+use super::{Numbered, View, elapsed, figure, name};
 use weir_model::bench::ratio;
 use weir_model::bench::{BenchAnswer, BenchRow, FROM_TO};
 
@@ -21,8 +21,7 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
         view.rows.iter().copied().filter(|(_, row)| row.ties_with_best).collect();
     let calls = best_plain(view, "syscall");
     if view.group.key.workload == "copy"
-        && let Some(kernel) =
-            IN_KERNEL.iter().find_map(|method| tied.iter().copied().find(|(_, row)| row.method == *method))
+        && let Some(kernel) = IN_KERNEL.iter().find_map(|method| fastest_tie(view, method))
     {
         return in_kernel(view, kernel, calls);
     }
@@ -102,12 +101,20 @@ fn best_plain<'a>(view: &View<'a>, method: &'a str) -> Option<(usize, &'a BenchR
     }
 }
 
-fn in_kernel(
-    view: &View,
-    kernel: (usize, &BenchRow),
-    calls: Option<(usize, &BenchRow)>,
-) -> Option<BenchAnswer> {
-    let mut text = format!("For a copying tool here: {}", kernel.1.method);
+/// Returns the fastest row of a method; `None` if it does not tie with the best row of the group.
+fn fastest_tie<'a>(view: &View<'a>, method: &str) -> Option<Numbered<'a>> {
+    let own = view.rows.iter().copied().filter(|(_, row)| row.method == method);
+    own.min_by(|a, b| super::seconds(a.1).total_cmp(&super::seconds(b.1)))
+        .filter(|(_, row)| row.ties_with_best)
+}
+
+/// Names a method that copies inside the kernel, with its record size if it was measured with several.
+fn in_kernel(view: &View, kernel: Numbered, calls: Option<Numbered>) -> Option<BenchAnswer> {
+    let (method, record) = (kernel.1.method.as_str(), kernel.1.record_bytes);
+    let mut text = format!("For a copying tool here: {method}");
+    if view.rows.iter().any(|(_, row)| row.method == method && row.record_bytes != record) {
+        text += &format!(" with {}", Size(record));
+    }
     let mut evidence = vec![elapsed(kernel)];
     if kernel.1.remark.as_deref().is_some_and(|remark| remark.contains("shared")) {
         text += ", which shared the blocks instead of copying them";

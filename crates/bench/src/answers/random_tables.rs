@@ -44,8 +44,12 @@ fn factor(random: &mut StdRng, deviation: f64) -> f64 {
 
 /// Returns a run with random prices, a drift from round to round, noise in each sample, and samples that are missing.
 fn random_measurement(random: &mut StdRng) -> Measurement {
+    let mut methods: Vec<String> = ["syscall", "stdio", "stdio-char", "mmap"].map(String::from).into();
+    if random.random_bool(0.5) {
+        methods.push("copy_file_range".into());
+    }
     let copy = Axes {
-        methods: ["syscall", "stdio", "stdio-char", "mmap"].map(String::from).into(),
+        methods,
         records: [1, 64, 4096, 1 << 14, 1 << 16, 1 << 18, 1 << 20].into(),
         caches: vec![CacheState::Warm, CacheState::Cold],
         ..fixture::axes()
@@ -101,6 +105,9 @@ fn check(document: &BenchDocument, answer: &BenchAnswer, seed: u64) {
     match answer.question.as_str() {
         "What to choose here?" if group.key.workload == "log" => {
             check_lines(document, &rows, text, &context);
+        }
+        "What to choose here?" if text.starts_with("For a copying tool here") => {
+            check_kernel(document, answer, &rows, &context);
         }
         "Does stdio always win?" => check_sizes(document, &rows, text, &context),
         "Where do gains stop?" => check_knee(document, group, &rows, text, &context),
@@ -264,6 +271,22 @@ fn check_syncs(
 /// Returns whether the answer is about the buffer, and says that only the buffer's calls sync.
 fn text_of_buffer(answer: &BenchAnswer) -> bool {
     answer.question == "What did the user-space buffer do?" && answer.answer.contains("Only these calls sync")
+}
+
+/// Checks that a method that copies inside the kernel is chosen with its fastest record, and compared by it.
+fn check_kernel(
+    document: &BenchDocument,
+    answer: &BenchAnswer,
+    rows: &[&BenchRow],
+    context: &dyn Fn() -> String,
+) {
+    let chosen = &document.rows[answer.evidence[0].row.unwrap()];
+    let seconds = |row: &BenchRow| row.elapsed_s.unwrap().median;
+    let own = rows.iter().filter(|row| row.method == chosen.method);
+    assert!(own.clone().all(|row| seconds(row) >= seconds(chosen)), "{}", context());
+    assert!(chosen.ties_with_best && own.count() > 1, "{}", context());
+    let named = format!("here: {} with {}, else", chosen.method, Size(chosen.record_bytes));
+    assert!(answer.answer.contains(&named), "{named}: {}", context());
 }
 
 /// Checks that each length of a line has the fastest row and all rows that tie with it.
