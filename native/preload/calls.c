@@ -15,8 +15,10 @@ typedef long write_call(int, const void *, size_t);
 static inline long write_fast(struct session *s, int fd, const char *from, size_t n) {
     if (unlikely(fd != s->out_fd || n - 1 >= s->fast_write_max || s->in_fast_path)) return 0;
     if (unlikely(!pages_are_noted(&s->readable, from, n))) return 0;
-    struct weir_region *region = s->region;
     s->in_fast_path = 1;
+    /* A handler that ran before this may have ended the session, or gathered writes of another descriptor. */
+    if (unlikely(fd != s->out_fd || n - 1 >= s->fast_write_max)) return s->in_fast_path = 0;
+    struct weir_region *region = s->region;
     uint64_t head = region->head;
     int fits = (uint32_t)head + n <= s->out_room;
     if (likely(fits)) {
@@ -35,8 +37,9 @@ static inline long write_fast(struct session *s, int fd, const char *from, size_
 static inline long read_fast(struct session *s, int fd, char *to, size_t n) {
     if (unlikely(fd != s->in_fd || n - 1 >= s->fast_read_max || s->in_fast_path)) return 0;
     if (unlikely(!pages_are_noted(&s->writable, to, n))) return 0;
-    struct weir_region *region = s->region;
     s->in_fast_path = 1;
+    if (unlikely(fd != s->in_fd || n - 1 >= s->fast_read_max)) return s->in_fast_path = 0;
+    struct weir_region *region = s->region;
     uint64_t used = region->in_used, now = used + WEIR_CALL_UNIT + n;
     int available = (uint32_t)now <= region->in_length;
     if (likely(available)) {

@@ -88,7 +88,7 @@ static void handler(int number, struct information *information, struct context 
     }
     gather_end(&context->mask, 1);
     if (call == __NR_rt_sigaction && fd == SIG_SYS && registers[REG_RSI]) gather_disable();
-    if (call == __NR_seccomp) gather_disable();
+    if (seccomp_is_restriction(call, fd)) gather_disable();
     if (reports_late_error(call, fd)) {
         if (call == __NR_close) sys_close((int)fd);
         registers[REG_RAX] = (unsigned long)-(long)gather_take_late_error((int)fd);

@@ -1,6 +1,7 @@
 //! Skips bytes that were written ahead when the program writes them itself.
 
 use weir_sys::memory::{Memory, ProcessMemory};
+use weir_sys::open_files::fdinfo;
 use weir_sys::ptrace::last_write::{MAX_PARTS, first_bytes, parse_vector, write_parts};
 use weir_sys::ptrace::registers;
 use weir_sys::ptrace::{self, SyscallStop, same_file};
@@ -64,7 +65,7 @@ pub(crate) fn at_entry(tracees: &mut Tracees, tid: u32) -> Option<SkippedCall> {
     let SyscallStop::Entry { arch, number, args } = ptrace::syscall_stop(tid) else { return None };
     let owner = tracees.memory_owner_of(tid)?;
     let number = number as i64;
-    if number == libc::SYS_lseek && args[1] == 0 && args[2] == libc::SEEK_CUR as u64 {
+    if number == libc::SYS_lseek && args[1] == 0 && asks_position(tid, &args) {
         return position_query(tracees, owner, tid, args);
     }
     if number == libc::SYS_lseek && args[2] == libc::SEEK_SET as u64 {
@@ -109,7 +110,13 @@ fn count_write(tracees: &mut Tracees, owner: u32, tid: u32, number: i64, args: &
     }
 }
 
-/// Handles lseek(fd, 0, SEEK_CUR): the program must see its offset without the written-ahead bytes.
+/// Returns whether an lseek(2) by 0 bytes asks where the next write goes: C libraries ask so for the end of a file with O_APPEND.
+fn asks_position(tid: u32, args: &[u64; 6]) -> bool {
+    let appends = || fdinfo(tid, args[0] as i32).is_some_and(|about| about.flags & libc::O_APPEND != 0);
+    args[2] == libc::SEEK_CUR as u64 || args[2] == libc::SEEK_END as u64 && appends()
+}
+
+/// Handles an lseek(2) that asks for the position: the program must see its offset without the written-ahead bytes.
 fn position_query(tracees: &Tracees, owner: u32, tid: u32, args: [u64; 6]) -> Option<SkippedCall> {
     SkippedCall::of_position(args, bytes_ahead(tracees, owner, tid, args[0] as i32, |_| true))
 }

@@ -1,0 +1,116 @@
+//! `weir run` on programs with signal handlers and system-call filters, and the end of a script by Ctrl-C.
+
+mod common;
+
+use std::fs;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{WEIR, disk_dir, run, skip, text};
+
+/// Compiles a program of run_signals/ into `dir`.
+fn compile(test: &str, name: &str, dir: &Path) -> bool {
+    let is_compiled = common::programs::compile_c(&format!("run_signals/{name}"), &["-O1"], dir);
+    if !is_compiled {
+        skip(test, "it needs gcc");
+    }
+    is_compiled
+}
+
+#[test]
+fn a_write_of_a_handler_takes_no_bytes_of_another_descriptor() {
+    const TEST: &str = "a_write_of_a_handler_takes_no_bytes_of_another_descriptor";
+    let dir = disk_dir();
+    if !compile(TEST, "handler", dir.path()) {
+        return;
+    }
+    let expected: String = (0..60_000).map(|i| format!("{i}\n")).collect();
+    for way in ["call", "stream"].repeat(4) {
+        let script = format!("exec ./handler {way} > numbers 2> alarms");
+        let output = run(dir.path(), &["run", "-q", "--coalesce", "--", "sh", "-c", &script]);
+        assert!(output.status.success(), "{way}: {}", text(&output.stderr));
+        let numbers = fs::read_to_string(dir.path().join("numbers")).expect("the numbers");
+        let alarms = fs::read_to_string(dir.path().join("alarms")).expect("the handler's bytes");
+        assert_eq!(alarms.trim_matches('h'), "", "{way}");
+        assert!(numbers == expected, "{way}: {} of {} bytes", numbers.len(), expected.len());
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_program_that_filters_its_calls_is_not_killed() {
+    const TEST: &str = "a_program_that_filters_its_calls_is_not_killed";
+    let dir = disk_dir();
+    if !compile(TEST, "filter", dir.path()) {
+        return;
+    }
+    fs::write(dir.path().join("in"), "x".repeat(1000)).expect("the input");
+    for way in ["seccomp", "prctl"] {
+        let script = format!("exec ./filter {way} < in > out");
+        let output = run(dir.path(), &["run", "-q", "--coalesce", "--", "sh", "-c", &script]);
+        let lines = fs::read_to_string(dir.path().join("out")).expect("the output");
+        assert_eq!((output.status.code(), lines), (Some(3), "line\n".repeat(200)), "{way}");
+    }
+}
+
+#[test]
+fn bytes_ahead_do_not_move_the_position_of_an_appending_stream() {
+    const TEST: &str = "bytes_ahead_do_not_move_the_position_of_an_appending_stream";
+    let dir = disk_dir();
+    if !compile(TEST, "append", dir.path()) {
+        return;
+    }
+    for expected in [11, 22] {
+        let output = run(dir.path(), &["run", "-q", "--max-delay=20ms", "--", "./append"]);
+        assert_eq!(text(&output.stdout), format!("{expected}\n"), "{}", text(&output.stderr));
+    }
+    assert_eq!(fs::read_to_string(dir.path().join("log")).expect("the log"), "0123456789\n".repeat(2));
+}
+
+/// Sends SIGINT to a loop in the shell, as a terminal does, once `marker` is there. Returns the output of the loop.
+fn interrupted_loop(dir: &Path, command: &str, marker: &Path) -> String {
+    let script = format!("for i in 1 2 3; do {WEIR} {command}; echo after $?; done");
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).current_dir(dir).process_group(0);
+    let child = bash.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("bash");
+    let begin = Instant::now();
+    while !marker.exists() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{command} has not begun");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let group = rustix::process::Pid::from_raw(child.id() as i32).expect("a PID");
+    rustix::process::kill_process_group(group, rustix::process::Signal::INT).expect("kill");
+    let output = child.wait_with_output().expect("bash");
+    assert_eq!(output.status.signal(), Some(2), "{command}: {}", text(&output.stdout));
+    text(&output.stdout)
+}
+
+#[test]
+fn ctrl_c_ends_the_loop_around_weir() {
+    for command in [
+        "run -q -- sh -c ': > begun; sleep 20'",
+        "run -q --rescue -- sh -c ': > begun; sleep 20'",
+        "trace -o /dev/null -- sh -c ': > begun; sleep 20'",
+    ] {
+        let dir = disk_dir();
+        assert_eq!(interrupted_loop(dir.path(), command, &dir.path().join("begun")), "");
+    }
+}
+
+#[test]
+fn a_command_that_handles_the_signal_does_not_end_the_loop() {
+    let dir = disk_dir();
+    let command = r#"run -q -- bash -c 'trap "exit 5" INT; : > begun; while :; do sleep 0.1; done'"#;
+    let script = format!("{WEIR} {command}; echo after $?");
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).current_dir(dir.path()).process_group(0).stdout(Stdio::piped());
+    let child = bash.spawn().expect("bash");
+    while !dir.path().join("begun").exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let group = rustix::process::Pid::from_raw(child.id() as i32).expect("a PID");
+    rustix::process::kill_process_group(group, rustix::process::Signal::INT).expect("kill");
+    assert_eq!(text(&child.wait_with_output().expect("bash").stdout), "after 5\n");
+}
