@@ -211,7 +211,7 @@ fn run_verb() -> ExitCode {
         eprintln_lossy!("weir: {problem}");
         return ExitCode::from(exit_status::FAILED);
     }
-    match verb {
+    signals::end(match verb {
         Verb::Bench(args) => bench::run(*args),
         Verb::Trace(args) => trace::run(*args),
         Verb::Lab(args) => lab::run(&args),
@@ -226,5 +226,5 @@ fn run_verb() -> ExitCode {
         Verb::Doctor(args) => doctor::run(&args),
         Verb::LabTool(args) => lab::tool::run(&args),
         Verb::Dist(args) => dist::run(&args),
-    }
+    })
 }

@@ -1,16 +1,24 @@
 //! Signal handlers that only set flags, so that a verb can clean up before it ends.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
+use rustix::process::{Resource, Rlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 
-use crate::exit_status::SIGNAL_BASE;
+use crate::exit_status::{INTERRUPTED, SIGNAL_BASE};
+
+/// The last signal that set the flag of [`stop_flag`] or [`stop_flag_then_exit`]; 0 before the first.
+static LAST_STOP: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
+/// The signal of the keyboard that ended the command; 0 for none.
+static COMMAND_ENDED_BY: AtomicI32 = AtomicI32::new(0);
 
 /// Returns a flag that SIGINT, SIGTERM and SIGHUP set. Fails if a handler cannot be installed.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, String> {
     let stop = Arc::default();
+    note_last_stop()?;
     set_on_signals(&[SIGINT, SIGTERM, SIGHUP], &stop)?;
     Ok(stop)
 }
@@ -22,6 +30,7 @@ pub fn stop_flag_then_exit() -> Result<Arc<AtomicBool>, String> {
         let status = i32::from(SIGNAL_BASE) + signal;
         flag::register_conditional_shutdown(signal, status, Arc::clone(&stop)).map_err(error_text)?;
     }
+    note_last_stop()?;
     set_on_signals(&[SIGINT, SIGTERM, SIGHUP], &stop)?;
     Ok(stop)
 }
@@ -46,6 +55,39 @@ pub fn stop_signal() -> Result<Arc<AtomicUsize>, String> {
         flag::register_usize(signal, Arc::clone(&number), signal as usize).map_err(error_text)?;
     }
     Ok(number)
+}
+
+/// Notes the signal of the keyboard that ended the command, so that weir ends by it too.
+pub fn note_end_of_command(signal: i32) {
+    if [SIGINT, SIGQUIT].contains(&signal) {
+        COMMAND_ENDED_BY.store(signal, Relaxed);
+    }
+}
+
+/// Ends weir after all work is done: by the signal of the keyboard that ended its command or stopped its work, else with the status. A
+/// shell goes on with its script or loop after a program that exits, whatever the status, but not after one that SIGINT ended.
+pub fn end(status: ExitCode) -> ExitCode {
+    let is_stopped = status == ExitCode::from(INTERRUPTED)
+        && LAST_STOP.get().is_some_and(|last| last.load(Relaxed) == SIGINT as usize);
+    end_by(if is_stopped { SIGINT } else { COMMAND_ENDED_BY.load(Relaxed) });
+    status
+}
+
+/// Ends weir by a signal, without a core file; 0 for none.
+pub fn end_by(signal: i32) {
+    if signal != 0 {
+        let no_core = Rlimit { current: Some(0), maximum: Some(0) };
+        let _as_it_is = setrlimit(Resource::Core, no_core);
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+    }
+}
+
+fn note_last_stop() -> Result<(), String> {
+    let last = LAST_STOP.get_or_init(Arc::default);
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register_usize(signal, Arc::clone(last), signal as usize).map_err(error_text)?;
+    }
+    Ok(())
 }
 
 fn set_on_signals(signals: &[i32], flag: &Arc<AtomicBool>) -> Result<(), String> {

@@ -106,7 +106,7 @@ fn run_prepared(args: &Args, prepared: PreparedCopy) -> ExitCode {
     signals.end_if_stopped();
     if summary.tally.reader_left {
         // As cat(1): who reads the output has enough.
-        monitor::end_by(SIGPIPE);
+        crate::signals::end_by(SIGPIPE);
     }
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
 }

@@ -18,6 +18,7 @@ use weir_sys::file_system::is_terminal;
 use super::events::EventLog;
 use super::source_size::{SourceSize, reads_terminal};
 use crate::progress::{self, show_in_foreground};
+use crate::signals::end_by;
 
 /// The interval of the bar and of the signals.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -53,13 +54,6 @@ impl StopSignals {
     /// Ends weir by the signal that stopped it, so that a shell script ends too.
     pub fn end_if_stopped(&self) {
         end_by(self.number.load(Relaxed) as i32);
-    }
-}
-
-/// Ends weir by a signal; 0 for none.
-pub fn end_by(signal: i32) {
-    if signal != 0 {
-        let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
 }
 

@@ -12,9 +12,11 @@ use weir_control::launch;
 use weir_control::plan::request::{BufferMode, CoalesceScope, RunRequest, StandardStream};
 use weir_control::plan::{self, HostCapabilities};
 use weir_model::duration;
+use weir_model::trace::Exit;
 
 use crate::exit_status::{self, CommandFailure, WEIR_FAILED};
 use crate::output::{OutputOptions, PageFile};
+use crate::signals;
 use mode::RequestedMode;
 use report::RunReport;
 
@@ -240,6 +242,9 @@ fn run_command(args: &Args) -> Result<u8, CommandFailure> {
     let written = report.write_document(&plan, Some(&outcome));
     if let Err(failure) = &written {
         eprintln_lossy!("weir: {}", failure.text);
+    }
+    if let Exit::Signal(signal) = outcome.exit {
+        signals::note_end_of_command(signal);
     }
     Ok(exit_status::after_command(Some(outcome.exit), written.is_err(), false))
 }

@@ -313,6 +313,9 @@ fn judge_and_report(args: &Args, report: TraceReport, recording: &Recording, pla
     let worst = judgement.findings.iter().map(|finding| finding.severity).max();
     let finding_fails = args.fail_on.is_some_and(|fail_on| worst >= Some(Severity::from(fail_on)));
     let exit = recording.exit.filter(|_| args.replay.is_none());
+    if let Some(Exit::Signal(signal)) = exit.filter(|_| args.pid.is_none()) {
+        signals::note_end_of_command(signal);
+    }
     let exit = exit.or_else(|| unkillable::leaving().map(Exit::Signal));
     exit_status::after_command(exit, !errors.is_empty(), finding_fails)
 }
