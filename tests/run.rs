@@ -154,6 +154,15 @@ fn a_background_process_can_write_to_the_terminal_after_the_command_ended() {
 }
 
 #[test]
+fn a_closed_reader_ends_the_writer_and_not_the_shell_that_waits_for_it() {
+    let dir = disk_dir();
+    let script =
+        format!("{} run --pty -- sh -c 'yes; echo after $? > log' | head -n 1; cat log", common::WEIR);
+    let output = Command::new("sh").args(["-c", &script]).current_dir(dir.path()).output().unwrap();
+    assert_eq!(text(&output.stdout), "y\nafter 141\n", "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_closed_reader_ends_the_program_as_with_a_pipe() {
     let dir = disk_dir();
     let script = format!("{} run --pty -- yes | head -n 1; wait", common::WEIR);

@@ -6,6 +6,7 @@
 
 mod relay;
 mod size;
+mod writers;
 
 use std::fs::File;
 use std::io;

@@ -12,15 +12,26 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Signal, pidfd_send_signal};
 use weir_sys::companion::{BEGUN, Companion};
 
-use super::size;
+use super::{size, writers};
 
 /// The most bytes that a terminal returns in one read(2).
 const CHUNK: usize = 1 << 16;
 /// The interval at which the window size and the program's end are checked: short for a user who resizes a window.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// How often, and at which interval, a process that waits for room in the terminal is looked for: one that writes much fills its 4 KiB at
+/// once.
+const WRITER_LOOKS: u32 = 10;
+const WRITER_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The command whose output is copied.
+struct TerminalCommand {
+    pid: u32,
+    /// None: it had ended before the start.
+    process: Option<OwnedFd>,
+}
 
 /// The output of a program's terminals, in raw bytes.
 pub struct TerminalOutput {
@@ -39,8 +50,7 @@ struct RelayLane {
     ended: Arc<AtomicBool>,
     /// Dropped when the ended command's output is copied, or with the lane.
     drained: Option<Sender<()>>,
-    /// The process that gets SIGPIPE when weir's own output has no reader. None: it had ended before the start.
-    writer: Arc<Option<OwnedFd>>,
+    command: Arc<TerminalCommand>,
 }
 
 impl TerminalOutput {
@@ -53,24 +63,24 @@ impl TerminalOutput {
     /// as a pipe would stay open for it. It outlives a weir that is killed or detaches. This process must have one thread.
     /// Fails if the process or its threads cannot be started.
     pub fn relay(self, pid: u32) -> io::Result<Companion> {
-        let writer = Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let command = TerminalCommand { pid, process: writers::process(pid) };
         let TerminalOutput { masters, own } = self;
         let kept: Vec<_> = masters
             .iter()
             .flatten()
             .map(AsRawFd::as_raw_fd)
             .chain(own.iter().map(AsRawFd::as_raw_fd))
-            .chain(writer.as_ref().map(AsRawFd::as_raw_fd))
+            .chain(command.process.as_ref().map(AsRawFd::as_raw_fd))
             .collect();
-        let relay = Companion::start(&kept, move |socket| copy_all(masters, own, writer, socket))?;
+        let relay = Companion::start(&kept, move |socket| copy_all(masters, own, command, socket))?;
         if relay.has_begun() { Ok(relay) } else { Err(io::Error::from_raw_os_error(libc::EAGAIN)) }
     }
 }
 
 /// Copies until the terminals close. Notes in `weir` that it has begun; copies nothing if a thread cannot be started. Closes `weir`
 /// when its peer has ended or needs no more work, and all output before that is copied.
-fn copy_all(masters: [Option<OwnedFd>; 2], own: [File; 2], writer: Option<OwnedFd>, mut weir: UnixStream) {
-    let (ended, own, writer) = (Arc::new(AtomicBool::new(false)), Arc::new(own), Arc::new(writer));
+fn copy_all(masters: [Option<OwnedFd>; 2], own: [File; 2], command: TerminalCommand, mut weir: UnixStream) {
+    let (ended, own, command) = (Arc::new(AtomicBool::new(false)), Arc::new(own), Arc::new(command));
     let (drained, all_drained) = channel();
     let lane = |(number, from): (usize, OwnedFd)| {
         let lane = RelayLane {
@@ -79,14 +89,14 @@ fn copy_all(masters: [Option<OwnedFd>; 2], own: [File; 2], writer: Option<OwnedF
             own: Arc::clone(&own),
             ended: Arc::clone(&ended),
             drained: Some(drained.clone()),
-            writer: Arc::clone(&writer),
+            command: Arc::clone(&command),
         };
         thread::Builder::new().spawn(move || lane.run())
     };
     let numbered = masters.into_iter().enumerate().filter_map(|(number, from)| Some((number, from?)));
     let lanes = numbered.map(lane).collect::<io::Result<Vec<_>>>();
     // The lanes are the only owners: the reader of weir's output sees its end when they have ended.
-    drop((own, writer, drained));
+    drop((own, command, drained));
     let Ok(lanes) = lanes else { return };
     if weir.write_all(&[BEGUN]).is_err() {
         return;
@@ -163,10 +173,20 @@ impl RelayLane {
         }
     }
 
-    /// Sends the SIGPIPE that the program would get from a pipe without readers.
+    /// Sends the SIGPIPE that a writer would get from a pipe without readers. Nothing shows who wrote the bytes, so it goes to the
+    /// processes that wait for room in the terminal, else to the command.
     fn send_sigpipe(&self) {
-        if let Some(writer) = self.writer.as_ref() {
-            let _ended = pidfd_send_signal(writer, Signal::PIPE);
+        let Some(command) = self.command.process.as_ref() else { return };
+        for _ in 0..WRITER_LOOKS {
+            let waiting = writers::waiting(self.command.pid, self.from.as_fd());
+            for writer in &waiting {
+                let _ended = pidfd_send_signal(writer, Signal::PIPE);
+            }
+            if !waiting.is_empty() {
+                return;
+            }
+            thread::sleep(WRITER_INTERVAL);
         }
+        let _ended = pidfd_send_signal(command, Signal::PIPE);
     }
 }
