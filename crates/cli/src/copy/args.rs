@@ -265,5 +265,6 @@ Examples:
 
 Exit status:
   0    every file was copied
-  1    a file was not copied, or is not durable although --sync was given, or wrong usage (as cp)
+  1    a file was not copied, or is not as durable as --sync asks;
+       or wrong usage (as cp)
   130  stopped by Ctrl-C";

@@ -47,7 +47,8 @@ Examples:
   weir log check x.log --pattern '(?<writer>web\\d+)\\[\\d+\\]: #(?<number>\\d+) .*'
 
 Exit status:
-  0  every record is whole, no bytes follow the last one, and no number is missing or repeated
+  0  every record is whole, no bytes follow the last one, and no number is
+     missing or repeated
   1  records are damaged or missing, or the log cannot be read
   2  wrong usage, or the file of --json cannot be created";
 
