@@ -168,6 +168,36 @@ fn a_file_named_with_a_slash_is_no_directory() {
 }
 
 #[test]
+fn remedies_for_a_source_and_for_a_target_differ() {
+    let dir = disk_dir();
+    shell(dir.path(), "echo x > s; mkdir d");
+    let no_files = "takes no new files: it was removed, or its file system is one of the kernel's";
+    for (arguments, remedy) in [
+        (&["nothing", "t"][..], "ENOENT: No such file or directory – no such file: check the name"),
+        (&["s", "/proc/x"], no_files),
+        (&["--atomic", "s", "/proc/x"], no_files),
+        (&["-l", "s", "/proc/x"], no_files),
+        (&["-", "/proc/x"], no_files),
+        (&["-r", "d", "/proc/x"], no_files),
+        (&["s", "s/"], "– 's' is no directory: leave the slash out"),
+        (&["s/", "t"], "– 's' is no directory: leave the slash out"),
+        (
+            &["-r", "d", "s/t"],
+            "– 's' is no directory, so that nothing can be made in it: choose another target",
+        ),
+        (&["d/../s/t/u", "t"], "– 'd/../s' is no directory: check the name"),
+        (&["-T", "s", "d/"], "– it is a directory: leave -T out, or choose another target"),
+    ] {
+        let error = failed_copy(dir.path(), arguments);
+        assert!(error.contains(remedy), "{arguments:?}: {error}");
+    }
+    if std::path::Path::new("/sys/kernel").is_dir() {
+        let error = failed_copy(dir.path(), &["s", "/sys/kernel/weir-test"]);
+        assert!(error.contains(no_files), "{error}");
+    }
+}
+
+#[test]
 fn a_stop_names_the_target_whose_old_content_is_gone() {
     let dir = disk_dir();
     shell(

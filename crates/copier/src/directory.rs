@@ -99,7 +99,7 @@ fn make_target(context: &Context, entry: &Entry, source: &FileStat) -> CopyResul
     let is_new = match mkdirat(entry.target_dir(), entry.target, Mode::from_raw_mode(temporary_mode)) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
-        Err(errno) => return Err(CopyError::call(entry.target_path(), "mkdir", errno)),
+        Err(errno) => return Err(CopyError::creation(entry.target_path(), "mkdir", errno)),
     };
     let mut flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     // An operand may name a directory by a symbolic link; a link inside the tree is not followed.

@@ -77,9 +77,9 @@ pub(crate) fn link_to(
                 TargetState::Absent { backup: made } => backup = made,
                 TargetState::Present { .. } => crate::target::remove_target(entry)?,
             }
-            link().on(entry.target_path(), "link")?;
+            link().on_creation(entry.target_path(), "link")?;
         }
-        other => other.on(entry.target_path(), "link")?,
+        other => other.on_creation(entry.target_path(), "link")?,
     }
     // The path of the first copy may be another file by now.
     if entry.target_stat(false).on(entry.target_path(), "stat")?.id() != first.id {

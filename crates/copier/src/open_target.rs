@@ -60,7 +60,7 @@ pub(crate) fn open_target(
         match create_new(entry, mode) {
             Ok(file) => return Ok(Some(new(file, None))),
             Err(Errno::EXIST) => {}
-            Err(errno) => return Err(CopyError::call(entry.target_path(), "open", errno)),
+            Err(errno) => return Err(CopyError::creation(entry.target_path(), "open", errno)),
         }
     }
     match prepare_target(context, worker, entry, stat)? {
@@ -68,7 +68,7 @@ pub(crate) fn open_target(
         TargetState::Present { stat, .. } if !may_write(context, entry, &stat)? => Err(not_replaced(entry)),
         state if context.options.atomic => open_temporary(context, entry, state, stat, mode).map(Some),
         TargetState::Absent { backup } => {
-            let file = create_new(entry, mode).on(entry.target_path(), "open")?;
+            let file = create_new(entry, mode).on_creation(entry.target_path(), "open")?;
             Ok(Some(new(file, backup)))
         }
         TargetState::Present { stat, is_link } => {
@@ -134,7 +134,8 @@ fn open_temporary(
         (file, temporary, Some(journal), None)
     } else {
         let temporary = beside(target, &context.temporary_name());
-        let file = create_new(&entry.with_target(&temporary), mode).on(entry.target_path(), "open")?;
+        let file =
+            create_new(&entry.with_target(&temporary), mode).on_creation(entry.target_path(), "open")?;
         (file, temporary, None, Some(mode))
     };
     let temporary = Some(temporary);

@@ -63,7 +63,7 @@ fn make_one(context: &Context, worker: &mut Worker, from: &Path, to: &Path) -> C
     let is_new = match mkdir(to, Mode::from_raw_mode(mode | 0o700)) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
-        Err(errno) => return Err(CopyError::call(to, "mkdir", errno)),
+        Err(errno) => return Err(CopyError::creation(to, "mkdir", errno)),
     };
     if is_new {
         if context.options.verbose {

@@ -87,9 +87,9 @@ fn make(
                     return Err(CopyError::call(entry.target_path(), call, Errno::EXIST));
                 }
             }
-            create().on(entry.target_path(), call)?;
+            create().on_creation(entry.target_path(), call)?;
         }
-        other => other.on(entry.target_path(), call)?,
+        other => other.on_creation(entry.target_path(), call)?,
     }
     Ok(Some(backup))
 }

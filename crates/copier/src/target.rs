@@ -149,7 +149,7 @@ pub(crate) fn open_existing(
         Ok(file) => Ok((file, false)),
         Err(_) if context.options.force => {
             remove_target(entry)?;
-            create_new(entry, mode).on(entry.target_path(), "open").map(|file| (file, true))
+            create_new(entry, mode).on_creation(entry.target_path(), "open").map(|file| (file, true))
         }
         Err(errno) => Err(CopyError::call(entry.target_path(), "open", errno)),
     }
