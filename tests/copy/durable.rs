@@ -59,6 +59,37 @@ fn a_verified_copy_names_its_checksum() {
     assert!(lazy.contains("power cut now can cost all"), "{lazy}");
 }
 
+/// Every sync is counted, also that of `--verify`, and the sentence about a power cut knows it.
+#[test]
+fn syncs_of_a_verified_copy_are_counted() {
+    if !crate::common::has("strace") {
+        return skip("syncs_of_a_verified_copy_are_counted", "strace is not installed");
+    }
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 3000000 /dev/urandom > s; mkdir tree; cp s tree/a; cp s tree/b");
+    let data = "are durable; a power cut now can cost new names: --sync full makes these durable too";
+    for (options, sentence) in [
+        ("--verify s", data),
+        ("--verify --sync data s", data),
+        ("--verify --sync full s", "a power cut now costs nothing: "),
+        ("--verify -r tree", data),
+        ("--verify -r --sync full tree", "a power cut now costs nothing: "),
+    ] {
+        shell(dir.path(), "rm -rf t");
+        let made = sync_calls(dir.path(), &format!("--json result.json {options} t"));
+        let document = std::fs::read_to_string(dir.path().join("result.json")).expect("a document");
+        let document: serde_json::Value = serde_json::from_str(&document).expect("JSON");
+        for call in ["fdatasync", "fsync", "syncfs"] {
+            let count = made.iter().filter(|made| *made == call).count() as u64;
+            assert_eq!(document["calls"][call].as_u64().unwrap_or(0), count, "{options}: {call}: {document}");
+        }
+        assert_eq!(document["synced_files"], document["files"], "{options}: {document}");
+        assert!(document["sync_s"].as_f64().expect("seconds") > 1e-6, "{options}: {document}");
+        let power_cut = document["power_cut"].as_str().expect("a sentence");
+        assert!(power_cut.contains(sentence), "{options}: {power_cut}");
+    }
+}
+
 #[test]
 fn the_result_has_the_mode_of_the_mask_also_where_modes_are_preserved() {
     let dir = disk_dir();

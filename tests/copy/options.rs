@@ -122,6 +122,45 @@ fn sparse_files_are_kept_made_or_filled() {
 }
 
 #[test]
+fn holes_are_no_bytes_that_a_method_moved() {
+    let dir = disk_dir();
+    shell(dir.path(), "truncate -s 5M hole; truncate -s 4M part; printf x >> part; : > empty; echo 1 > one");
+    let result = |arguments: &[&str]| -> (Value, String) {
+        let output = copy(dir.path(), &[&["--json", "result.json", "--summary"], arguments].concat());
+        let document = fs::read_to_string(dir.path().join("result.json")).expect("a document");
+        (serde_json::from_str(&document).expect("JSON"), text(&output.stderr))
+    };
+    let options =
+        [&[][..], &["--reflink=never"], &["--sparse=always"], &["--resume"], &["--method", "readwrite"]];
+    for options in options {
+        for source in ["hole", "part", "empty", "one"] {
+            let (document, summary) = result(&[options, &[source, "t"]].concat());
+            let number = |name: &str| document[name].as_u64().expect("a number");
+            let data = number("copied_bytes") + number("shared_bytes");
+            let size = fs::metadata(dir.path().join(source)).expect("a file").len();
+            assert_eq!(data + number("hole_bytes"), size, "{options:?} {source}: {document}");
+            assert!(data < 1 << 20, "{options:?} {source}: {document}");
+            let methods = document["methods"].as_object().expect("methods");
+            let moved: u64 = methods.values().map(|count| count["bytes"].as_u64().expect("bytes")).sum();
+            assert_eq!(moved, data, "{options:?} {source}: {document}");
+            assert!(
+                !summary.contains("power cut now can cost all 0 B") && !summary.contains("0 B are durable")
+            );
+        }
+        shell(dir.path(), "rm -f t");
+    }
+    for (options, sentence) in [
+        (&[][..], "a power cut now can cost 1 file: nothing was synced; --sync full"),
+        (&["--sync", "data"], "a power cut now can cost new names: --sync full makes these durable too"),
+        (&["--sync", "full"], "a power cut now costs nothing: 1 file and its name are durable"),
+    ] {
+        let (document, summary) = result(&[options, &["hole", "t"]].concat());
+        assert!(summary.contains(sentence) && summary.contains("1 file (0 B)"), "{options:?}: {summary}");
+        assert_eq!(document["hole_bytes"], 5 << 20, "{document}");
+    }
+}
+
+#[test]
 fn events_are_lines_of_json() {
     let dir = disk_dir();
     shell(dir.path(), "mkdir s; head -c 100000 /dev/urandom > s/f; echo 1 > s/g");

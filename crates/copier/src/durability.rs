@@ -35,27 +35,15 @@ pub(crate) fn sync_file(
     control: &CopyControl,
     tally: &mut CopyTally,
 ) -> CopyResult<()> {
-    let (call, result) = match sync {
+    let call = match sync {
         CopySync::None => return Ok(()),
-        CopySync::Data => ("fdatasync", fdatasync_once(file, control)),
-        CopySync::Full => ("fsync", fsync_once(file, control)),
+        CopySync::Data => "fdatasync",
+        CopySync::Full => "fsync",
     };
-    tally.call(call);
+    control.set_phase(CopyPhase::Syncing);
+    let result = tally.sync(call, || if sync == CopySync::Full { fsync(file) } else { fdatasync(file) });
+    control.set_phase(CopyPhase::Copying);
     result.on(path, call).map_err(not_durable)
-}
-
-fn fdatasync_once(file: BorrowedFd<'_>, control: &CopyControl) -> Result<(), rustix::io::Errno> {
-    control.set_phase(CopyPhase::Syncing);
-    let result = fdatasync(file);
-    control.set_phase(CopyPhase::Copying);
-    result
-}
-
-fn fsync_once(file: BorrowedFd<'_>, control: &CopyControl) -> Result<(), rustix::io::Errno> {
-    control.set_phase(CopyPhase::Syncing);
-    let result = fsync(file);
-    control.set_phase(CopyPhase::Copying);
-    result
 }
 
 /// Counts a file that was synced: as durable, unless its file system keeps it in memory.
@@ -89,8 +77,7 @@ pub(crate) fn sync_parent(entry: &Entry, name: &CStr, tally: &mut CopyTally) -> 
 pub(crate) fn sync_directory(base: BorrowedFd<'_>, path: &Path, tally: &mut CopyTally) -> CopyResult<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = openat(base, path, flags, Mode::empty()).on(path, "open")?;
-    tally.call("fsync");
-    fsync(directory.as_fd()).on(path, "fsync").map_err(not_durable)
+    tally.sync("fsync", || fsync(directory.as_fd())).on(path, "fsync").map_err(not_durable)
 }
 
 /// Says what a failed sync means. The kernel reports an error once and may have dropped the bytes, so that another sync

@@ -343,9 +343,9 @@ fn report_content(
 
 /// Adds a file's content to the summary.
 pub(crate) fn count(worker: &mut Worker, method: CopyMethod, bytes: u64, hole_bytes: u64) {
-    let sum = worker.tally.methods.entry(method).or_default();
-    *sum = (sum.0 + 1, sum.1 + bytes);
     let data = bytes.saturating_sub(hole_bytes);
+    let sum = worker.tally.methods.entry(method).or_default();
+    *sum = (sum.0 + 1, sum.1 + data);
     match method {
         CopyMethod::Reflink => worker.tally.shared_bytes += data,
         _ => worker.tally.copied_bytes += data,
@@ -374,7 +374,8 @@ pub(crate) fn commit(
     let sync = options.sync_level();
     if !options.atomic && sync != CopySync::None && context.defers_syncs {
         let device = target_device(entry, target).on(entry.target_path(), "fstat")?;
-        if context.ledger.note_file(device, target.file.as_fd(), &|| entry.target_path(), bytes) {
+        let (file, path) = (target.file.as_fd(), || entry.target_path());
+        if context.ledger.note_file(device, file, &path, bytes, &mut worker.tally) {
             return Ok(());
         }
     }
@@ -391,7 +392,7 @@ pub(crate) fn commit(
     if sync == CopySync::Full {
         sync_parent(entry, name, &mut worker.tally)?;
     }
-    if sync != CopySync::None {
+    if options.syncs_content() {
         count_synced(context, worker, target.file.as_fd(), bytes);
     }
     Ok(())

@@ -214,6 +214,11 @@ impl CopyOptions {
     pub fn sync_level(&self) -> CopySync {
         if self.atomic { CopySync::Full } else { self.sync }
     }
+
+    /// Returns whether the content of each file is synced: by `--sync`, or before `--verify` reads it back.
+    pub(crate) fn syncs_content(&self) -> bool {
+        self.sync_level() != CopySync::None || self.verify && self.kind != TargetKind::Attributes
+    }
 }
 
 impl Default for CopyOptions {

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::context::{Context, Worker};
 use crate::durability::sync_file;
-use crate::engine::{CacheWindow, ContentResult, Transfer, pread_full, put, share_blocks};
+use crate::engine::{CacheWindow, ContentResult, Transfer, hole_bytes, pread_full, put, share_blocks};
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
@@ -96,8 +96,7 @@ pub(crate) fn copy_rest(
         true => CopyMethod::Reflink,
         false => CopyMethod::ReadWrite,
     };
-    let mut hole_bytes = 0;
-    if method == CopyMethod::ReadWrite {
+    let hole_bytes = if method == CopyMethod::ReadWrite {
         if begin > 0 {
             context.reporter.warning(&format!(
                 "{}: continues at byte {begin} of {}; the bytes before it were read back and are right",
@@ -106,10 +105,11 @@ pub(crate) fn copy_rest(
             ));
         }
         context.control.keep(begin);
-        hole_bytes = copy_parts(context, worker, entry, source, stat, target, journal)?;
+        copy_parts(context, worker, entry, source, stat, target, journal)?
     } else {
         context.control.advance(stat.size)?;
-    }
+        hole_bytes(source, stat, &mut worker.tally)
+    };
     let now: FileStat = fstat(source).on(entry.source_path(), "fstat")?.into();
     if (now.size, now.modified, now.changed) != (stat.size, stat.modified, stat.changed) {
         return Err(CopyError::Refused(format!(

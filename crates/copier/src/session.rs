@@ -42,8 +42,6 @@ pub struct CopySummary {
     pub tally: CopyTally,
     /// The time from the first call to the last sync.
     pub elapsed: Duration,
-    /// The part of it in which trees were made durable.
-    pub sync_time: Duration,
 }
 
 /// Copies all sources. Errors of single files are reported and counted; the others are copied.
@@ -63,13 +61,12 @@ pub fn copy(
     {
         context.report_error(&mut worker, &error);
     }
-    let sync_started = Instant::now();
     if options.sync_level() != CopySync::None && !control.is_stopping() {
         for error in context.ledger.sync(control, &mut worker.tally) {
             context.report_error(&mut worker, &error);
         }
     }
-    CopySummary { sync_time: sync_started.elapsed(), tally: worker.tally, elapsed: started.elapsed() }
+    CopySummary { tally: worker.tally, elapsed: started.elapsed() }
 }
 
 /// The sources and where they go.
@@ -301,7 +298,7 @@ fn without_trailing_slashes(mut path: &[u8]) -> &[u8] {
     path
 }
 
-fn without_slashes(path: &Path) -> PathBuf {
+pub(crate) fn without_slashes(path: &Path) -> PathBuf {
     match without_trailing_slashes(path.as_os_str().as_bytes()) {
         [] => path.into(),
         bytes => OsString::from_vec(bytes.to_vec()).into(),

@@ -81,14 +81,11 @@ impl SyncedFileSystem {
         match self.held.take() {
             Some(held) if foreign_dirty_bytes(self.bytes) > FOREIGN_DIRTY_BYTES => held
                 .iter()
-                .filter_map(|(file, path)| {
-                    tally.call("fsync");
-                    failure(fsync(file), path, "fsync")
-                })
+                .filter_map(|(file, path)| failure(tally.sync("fsync", || fsync(file)), path, "fsync"))
                 .collect(),
             _ => {
-                tally.call("syncfs");
-                failure(syncfs(directory), &self.path, "syncfs").into_iter().collect()
+                let synced = tally.sync("syncfs", || syncfs(directory));
+                failure(synced, &self.path, "syncfs").into_iter().collect()
             }
         }
     }
@@ -130,6 +127,7 @@ impl SyncLedger {
         file: BorrowedFd<'_>,
         path: &dyn Fn() -> PathBuf,
         bytes: u64,
+        tally: &mut CopyTally,
     ) -> bool {
         let mut ledger = self.locked();
         let Some(system) = ledger.get_mut(&device).filter(|system| system.directory.is_some()) else {
@@ -140,6 +138,7 @@ impl SyncLedger {
         system.hold(file, path);
         drop(ledger);
         if bytes >= EARLY_BYTES {
+            tally.call("sync_file_range");
             // The sync at the end writes what this call does not.
             let _started = start_writeback(file, 0, 0);
         }

@@ -1,6 +1,7 @@
 //! Counts what the threads of a copy did.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use crate::options::CopyMethod;
 
@@ -10,7 +11,7 @@ use crate::options::CopyMethod;
 pub struct CopyTally {
     /// Number of calls by name.
     pub calls: BTreeMap<&'static str, u64>,
-    /// Files and their bytes by the method that moved the last of them.
+    /// Files and their bytes of data, without holes, by the method that moved the last of them.
     pub methods: BTreeMap<CopyMethod, (u64, u64)>,
     /// Regular files whose content was copied.
     pub files: u64,
@@ -33,6 +34,8 @@ pub struct CopyTally {
     pub dropped_attributes: u64,
     pub errors: u64,
     pub verified_bytes: u64,
+    /// Time in fsync(2), fdatasync(2) and syncfs(2), added over the threads.
+    pub sync_time: Duration,
     /// Files that are durable, by fsync(2), fdatasync(2) or syncfs(2).
     pub synced_files: u64,
     /// Files that were synced on a file system that a power cut empties.
@@ -46,6 +49,15 @@ pub struct CopyTally {
 impl CopyTally {
     pub(crate) fn call(&mut self, name: &'static str) {
         *self.calls.entry(name).or_default() += 1;
+    }
+
+    /// Makes and counts a call that makes something durable, and adds its time.
+    pub(crate) fn sync<T>(&mut self, name: &'static str, call: impl FnOnce() -> T) -> T {
+        self.call(name);
+        let started = Instant::now();
+        let result = call();
+        self.sync_time += started.elapsed();
+        result
     }
 
     /// Adds the counts of another thread.
@@ -77,6 +89,7 @@ impl CopyTally {
         for (sum, number) in pairs {
             *sum += number;
         }
+        self.sync_time += other.sync_time;
         self.reader_left |= other.reader_left;
         if let Some(bytes) = other.cached_bytes {
             *self.cached_bytes.get_or_insert(0) += bytes;

@@ -3,16 +3,18 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Advice, CWD, Mode, OFlags, fadvise, fdatasync, fstat, openat};
+use rustix::fs::{Advice, CWD, Mode, OFlags, fadvise, fstat, openat};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use weir_sys::page_cache::cached_pages;
 
 use crate::buffer::AlignedBuffer;
 use crate::control::{CopyControl, CopyPhase};
+use crate::durability::sync_file;
 use crate::engine::pread_full;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
+use crate::options::CopySync;
 use crate::tally::CopyTally;
 use crate::target::quoted;
 
@@ -44,8 +46,8 @@ pub(crate) struct VerifyJob<'a> {
 /// Writes the copy to the device, drops it from the page cache, and compares every byte with the source.
 pub(crate) fn verify(job: &VerifyJob, control: &CopyControl, tally: &mut CopyTally) -> CopyResult<Verified> {
     let started = std::time::Instant::now();
+    sync_file(job.target, job.target_path, CopySync::Data, control, tally)?;
     control.set_phase(CopyPhase::Verifying);
-    fdatasync(job.target).on(job.target_path, "fdatasync")?;
     fadvise(job.target, 0, None, Advice::DontNeed).on(job.target_path, "fadvise")?;
     let (target, past_cache) = reopen(job)?;
     let sha256 = compare(job, target.as_fd(), control, tally)?;

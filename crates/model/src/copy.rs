@@ -14,7 +14,7 @@ pub const SCHEMA: &str = "weir-copy/1";
 pub struct MethodCount {
     /// Regular files, by the method that moved their last bytes.
     pub files: u64,
-    /// Their length in bytes.
+    /// Their bytes of data, without holes.
     pub bytes: u64,
 }
 
@@ -27,7 +27,7 @@ pub struct CopyDocument {
     pub elapsed_s: f64,
     pub user_s: f64,
     pub system_s: f64,
-    /// Seconds in which a tree was made durable at the end.
+    /// Seconds in fsync(2), fdatasync(2) and syncfs(2), added over the threads.
     pub sync_s: f64,
     /// Regular files whose content was copied.
     pub files: u64,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use weir_copier::{CopyDestination, CopyOptions, CopySummary, CopySync, CopyTally};
 use weir_model::Size;
 use weir_model::copy::{CopyDocument, MethodCount, SCHEMA};
+use weir_model::number::counted;
 
 /// Returns the document of a copy.
 pub fn of(
@@ -21,7 +22,7 @@ pub fn of(
         elapsed_s: summary.elapsed.as_secs_f64(),
         user_s,
         system_s,
-        sync_s: summary.sync_time.as_secs_f64(),
+        sync_s: tally.sync_time.as_secs_f64(),
         files: tally.files,
         directories: tally.directories,
         symbolic_links: tally.symbolic_links,
@@ -82,7 +83,6 @@ fn power_cut(
     destination: &CopyDestination,
     is_stopped: bool,
 ) -> String {
-    let bytes = Size(tally.copied_bytes + tally.kept_bytes + tally.shared_bytes);
     if tally.files == 0 && tally.errors > 0 {
         return "no file was copied to its end, see the errors".into();
     }
@@ -93,14 +93,23 @@ fn power_cut(
         return "no file content was copied, so a power cut costs none".into();
     }
     const VOLATILE: &str = "(tmpfs, ramfs, or an overlay that ignores syncs)";
-    match sync_name(options) {
-        "none" if is_volatile(destination) => {
+    let level = options.sync_level();
+    let bytes = Size(tally.copied_bytes + tally.kept_bytes + tally.shared_bytes);
+    let (all, durable, them) = match (bytes.0, tally.files) {
+        (0, 1) => ("1 file".into(), "1 file and its name".into(), "it"),
+        (0, files) => (counted(files, "file"), format!("{} and their names", counted(files, "file")), "them"),
+        _ => (format!("all {bytes}"), format!("{bytes} and their names"), "them"),
+    };
+    // --verify syncs the content, also with --sync none.
+    let is_synced = level != CopySync::None || tally.synced_files + tally.volatile_files > 0;
+    match level {
+        CopySync::None if is_volatile(destination) => {
             format!(
-                "a power cut now costs all {bytes}: no sync makes them durable on the target's file system {VOLATILE}"
+                "a power cut now costs {all}: no sync makes {them} durable on the target's file system {VOLATILE}"
             )
         }
-        "none" => format!(
-            "a power cut now can cost all {bytes}: nothing was synced; --sync full waits until everything is durable"
+        _ if !is_synced => format!(
+            "a power cut now can cost {all}: nothing was synced; --sync full waits until everything is durable"
         ),
         _ if tally.volatile_files > 0 => format!(
             "a power cut now costs {} of {} files: no sync makes them durable on their file system {VOLATILE}",
@@ -111,9 +120,10 @@ fn power_cut(
             tally.files - tally.synced_files,
             tally.files
         ),
-        "data" => format!(
+        CopySync::Full => format!("a power cut now costs nothing: {durable} are durable"),
+        _ if bytes.0 == 0 => "a power cut now can cost new names: --sync full makes these durable too".into(),
+        _ => format!(
             "{bytes} are durable; a power cut now can cost new names: --sync full makes these durable too"
         ),
-        _ => format!("a power cut now costs nothing: {bytes} and their names are durable"),
     }
 }

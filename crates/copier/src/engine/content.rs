@@ -182,6 +182,7 @@ impl ContentCopy {
             Ok(()) => {
                 self.result.method = CopyMethod::Reflink;
                 self.result.bytes = job.stat.size;
+                self.result.hole_bytes = holes::hole_bytes(job.source, &job.stat, tally);
                 Ok(true)
             }
             Err(errno) if is_refusal(errno) && !always => {

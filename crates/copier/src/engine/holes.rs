@@ -5,7 +5,24 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
+use crate::file_stat::FileStat;
 use crate::tally::CopyTally;
+
+/// Returns the bytes of a file's holes, as far as its file system tells them.
+pub(crate) fn hole_bytes(source: BorrowedFd<'_>, stat: &FileStat, tally: &mut CopyTally) -> u64 {
+    let (mut at, mut holes) = (0, 0);
+    while stat.may_have_holes() && at < stat.size {
+        match next_data(source, at, stat.size, tally) {
+            Ok(Some((start, end))) => {
+                holes += start - at;
+                at = end;
+            }
+            Ok(None) => return holes + stat.size - at,
+            Err(_) => return holes,
+        }
+    }
+    holes
+}
 
 /// Returns the next part of the file that has data, from `at`; None if only a hole follows. Fails with EINVAL or EOPNOTSUPP
 /// where the file system has no such call.

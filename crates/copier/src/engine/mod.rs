@@ -24,6 +24,7 @@ use rustix::io::Errno;
 
 pub(crate) use content::copy_content;
 pub use content::{ContentJob, ContentResult, Fallback};
+pub(crate) use holes::hole_bytes;
 pub(crate) use read_write::{pread_full, put, write_all};
 pub(crate) use share::{pair_refuses, share_blocks};
 pub(crate) use stream::{StreamJob, copy_stream};

@@ -93,7 +93,7 @@ fn methods(document: &CopyDocument, prefix: &str) -> Option<Picture> {
     let text = BarsText {
         id: &format!("{prefix}methods"),
         title: "Methods",
-        description: "Bytes by the method that moved them; at the right is the number of files.",
+        description: "Bytes of data, without holes, by the method that moved the last of a file; at the right is the number of files.",
         axis: Axis { spacing: Spacing::Linear, unit: Unit::Bytes },
         axis_name: "bytes",
     };
@@ -121,7 +121,7 @@ fn time(document: &CopyDocument, prefix: &str) -> Option<Picture> {
         true => rows.push(("CPU time", cpu_s, "s4")),
         false => rows.extend([("user", document.user_s, "s0"), ("system", document.system_s, "s1")]),
     }
-    rows.push(("made durable at the end", document.sync_s, "s3"));
+    rows.push(("in syncs", document.sync_s, "s3"));
     let row = |(label, seconds, class)| bar(label, seconds, class, format_seconds(seconds));
     let rows: Vec<BarRow> = rows.into_iter().map(row).collect();
     let undivided = format!("The CPU time of all threads {UNDIVIDED}.");
@@ -131,7 +131,7 @@ fn time(document: &CopyDocument, prefix: &str) -> Option<Picture> {
         description: match cpu_s < TICK_S {
             true => &undivided,
             false => {
-                "User and system time are CPU time of all threads, and may add up to more than the elapsed time."
+                "CPU time and time in syncs are those of all threads, and may add up to more than the elapsed time."
             }
         },
         axis: Axis { spacing: Spacing::Linear, unit: Unit::Seconds },
