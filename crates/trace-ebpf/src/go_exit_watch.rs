@@ -129,15 +129,20 @@ impl GoExitWatches {
 
 /// Returns the moment of the exit stop: another thread may be in execve(2), which ends all other threads.
 pub(super) fn moment(pid: u32, status: u64) -> SnapshotMoment {
+    match () {
+        () if has_thread_in_execve(pid) => SnapshotMoment::Exec,
+        () if status & 0x7f == 0 => SnapshotMoment::Exit,
+        () => SnapshotMoment::Signal,
+    }
+}
+
+/// Returns whether a thread of the process waits in execve(2).
+pub(super) fn has_thread_in_execve(pid: u32) -> bool {
     let executes = |tid: &u32| match proc::thread_state(*tid) {
         ThreadState::Waiting { number, .. } => number == libc::SYS_execve || number == libc::SYS_execveat,
         _ => false,
     };
-    match () {
-        () if proc::threads(pid).iter().any(executes) => SnapshotMoment::Exec,
-        () if status & 0x7f == 0 => SnapshotMoment::Exit,
-        () => SnapshotMoment::Signal,
-    }
+    proc::threads(pid).iter().any(executes)
 }
 
 /// Waits until all threads of a process but `tid`, which is in its exit stop, have exited. Returns whether they have.

@@ -10,6 +10,7 @@ mod command_start;
 mod decode;
 mod drain;
 mod exit_writes;
+mod first_processes;
 mod first_totals;
 #[doc(hidden)] // for fuzz/ only
 pub mod fuzzing;
@@ -41,8 +42,6 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weir_model::trace::{BackendKind, Exit};
 use weir_sys::clock::now_ns;
 use weir_sys::launch::{self, GatedCommand};
-use weir_sys::process_access::check_answers;
-use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{Error, code_pages, inherited, proc, unkillable};
 use weir_trace_api::{
     BackendReport, DeferredCleanup, EventSink, RawEvent, RawEventKind, TickHook, TraceBackend, TraceHooks,
@@ -56,7 +55,6 @@ use libraries::Libraries;
 use load::{Loaded, unusable};
 use overhead_budget::{BudgetStep, OverheadBudget};
 use sampling_gaps::SamplingGap;
-use shared_types::ProcessState;
 use tracer_requests::{FirstStop, TracerHandle};
 
 pub use attach::HookChoice;
@@ -165,7 +163,7 @@ impl EbpfBackend {
     ) -> Result<BackendReport, Error> {
         let root = target.pid();
         let is_command = matches!(target, TraceRoot::Command(_));
-        let processes = self.add_processes(root, is_command, sink)?;
+        let processes = self.add_processes(root, is_command, sink, tracer)?;
         if let TraceRoot::Process(process) = &target
             && !process.is_current()
         {
@@ -206,45 +204,6 @@ impl EbpfBackend {
         run.finish(&processes)
     }
 
-    /// Announces the processes that are traced from the start, and returns them. Adds them to the kernel's map unless the
-    /// root is a command, which is in the map already.
-    fn add_processes(
-        &mut self,
-        root: u32,
-        is_command: bool,
-        sink: &mut EventSink<'_>,
-    ) -> Result<Vec<u32>, Error> {
-        let mut processes = vec![ProcessIdentity::of(root)];
-        if !is_command {
-            let descendants = processes[0].descendants().into_iter();
-            // weir itself is one of them where its shell is traced.
-            let others = descendants.filter(|one| one.pid() != std::process::id());
-            processes.extend(others.filter(|one| check_answers(one.pid()).is_ok()));
-        }
-        let start = now_ns();
-        let mut added = Vec::new();
-        for process in processes {
-            let pid = process.pid();
-            if !is_command {
-                self.add_running(pid)?;
-            }
-            // The kernel programs forget a process at its end, but only one that they know.
-            if pid != root && !process.is_current() {
-                self.loaded.remove_process(pid);
-                continue;
-            }
-            added.push(pid);
-            sink(RawEvent { ns: start, pid, tid: pid, kind: RawEventKind::Begin });
-            if let Some(before) = self.first_totals.read(pid, is_command) {
-                sink(RawEvent { ns: start, pid, tid: pid, kind: RawEventKind::Totals(before) });
-            }
-        }
-        if !is_command {
-            self.loaded.attach_calls()?;
-        }
-        Ok(added)
-    }
-
     /// Arranges that the tracer stops a command before its own code runs.
     fn stop_at_start(&mut self, pid: u32, executable: &Path, tracer: &TracerHandle) -> Result<(), Error> {
         let at_library = !command_start::is_launcher(executable)
@@ -255,23 +214,6 @@ impl EbpfBackend {
         let stop = processes.map_or(FirstStop::Exec, |processes| FirstStop::Library(Box::new(processes)));
         let seized = tracer.request_first_stop(pid, stop);
         if by_kernel && seized { self.add_gated(pid, shared_types::COMMAND_STOPS) } else { Ok(()) }
-    }
-
-    fn add_running(&mut self, pid: u32) -> Result<(), Error> {
-        let (list, walker) = libraries::list_of(pid);
-        self.add(pid, ProcessState { list, walker, ..ProcessState::EMPTY })
-    }
-
-    /// Adds a command at its gate. `command` is a value of `enum command_state`.
-    fn add_gated(&mut self, pid: u32, command: u32) -> Result<(), Error> {
-        self.add(pid, ProcessState { image: shared_types::IMAGE_GATED, command, ..ProcessState::EMPTY })
-    }
-
-    fn add(&mut self, pid: u32, state: ProcessState) -> Result<(), Error> {
-        self.loaded.add_process(pid, state).map_err(|error| Error::Backend {
-            backend: "ebpf",
-            reason: format!("process {pid} cannot be added to the traced processes: {error}"),
-        })
     }
 }
 

@@ -23,7 +23,7 @@ use weir_walkers::needs_stops;
 
 use crate::command_start::{self, CommandStart};
 use crate::exit_writes::ExitWrites;
-use crate::go_exit_watch::GoExitWatches;
+use crate::go_exit_watch::{self, GoExitWatches};
 use crate::load::{ProcessMap, unusable};
 use crate::tracer_requests::{FirstStop, TracerHandle, TracerRequest};
 use crate::tracer_wakeup::{self, SigchldBlocked, TracerWakeup};
@@ -63,6 +63,7 @@ pub(super) fn run_beside<T>(
             strangers: HashSet::new(),
             ended: HashSet::new(),
             launchers: HashSet::new(),
+            ran_before: HashSet::new(),
         };
         thread::Builder::new()
             .spawn_scoped(scope, move || tracer.run(&received, wakeup))
@@ -95,6 +96,8 @@ struct Tracer<'a> {
     ended: HashSet<u32>,
     /// Tracees that run the command's launcher (env, timeout …), and their children until their execve(2).
     launchers: HashSet<u32>,
+    /// Tracees that ran before the trace, in their first image.
+    ran_before: HashSet<u32>,
 }
 
 impl Tracer<'_> {
@@ -111,6 +114,7 @@ impl Tracer<'_> {
             let interval = self.go_exit_watches.poll_interval().unwrap_or(interval);
             match requests.try_recv() {
                 Ok(TracerRequest::CheckImage(pid, exe)) => self.check_image(pid, &exe),
+                Ok(TracerRequest::CheckRunning(pid)) => self.check_running(pid),
                 Ok(TracerRequest::FirstStop(pid, stop, answer)) => {
                     let _ = answer.send(self.expect_first_stop(pid, stop));
                 }
@@ -158,6 +162,7 @@ impl Tracer<'_> {
         self.go_exit_watches.remove(tid);
         self.exit_writes.forget(tid);
         self.launchers.remove(&tid);
+        self.ran_before.remove(&tid);
         self.command_start.remove(tid);
         self.threads.retain(|_, process| *process != tid);
     }
@@ -228,6 +233,7 @@ impl Tracer<'_> {
             self.tracees.remove(&tid);
         }
         self.executing.remove(&pid);
+        self.ran_before.remove(&pid);
         self.exit_writes.forget(pid);
         self.awaiting_library.retain(|(other, _)| *other != pid);
         let is_command = self.stopping_at_exec.take_if(|command| *command == pid).is_some();
@@ -297,7 +303,12 @@ impl Tracer<'_> {
             return;
         }
         let status = ptrace::event_message(tid).unwrap_or(0);
-        let moment = if status & 0x7f == 0 { SnapshotMoment::Exit } else { SnapshotMoment::Signal };
+        let moment = match () {
+            // Another thread may call execve(2) without a breakpoint.
+            () if self.ran_before.contains(&tid) => go_exit_watch::moment(tid, status),
+            () if status & 0x7f == 0 => SnapshotMoment::Exit,
+            () => SnapshotMoment::Signal,
+        };
         self.snapshot(tid, moment, moment);
     }
 

@@ -14,6 +14,8 @@ use crate::tracer_wakeup::TracerWakeup;
 pub(super) enum TracerRequest {
     /// A process has executed this file: trace it if its buffers need stops.
     CheckImage(u32, PathBuf),
+    /// A process ran before the trace: trace it and its threads if its buffers need stops.
+    CheckRunning(u32),
     /// Stop a command at its start. The answer is whether the process is traced.
     FirstStop(u32, FirstStop, SyncSender<bool>),
     /// Answer when the requests before this one are handled.
@@ -39,7 +41,7 @@ pub(super) struct TracerHandle<'a> {
     is_busy: Cell<bool>,
 }
 
-/// The longest wait for the tracer at the end of a run. A request takes it less than a millisecond.
+/// The longest wait for the tracer. A request takes it less than a millisecond.
 const MAX_SETTLE: Duration = Duration::from_millis(200);
 
 impl<'a> TracerHandle<'a> {
@@ -54,6 +56,12 @@ impl<'a> TracerHandle<'a> {
     /// Requests that a process that has executed `exe` is traced if its buffers need stops.
     pub fn check_image(&self, pid: u32, exe: &Path) {
         self.send(TracerRequest::CheckImage(pid, exe.to_path_buf()));
+        self.is_busy.set(true);
+    }
+
+    /// Requests that a process that ran before the trace is traced if its buffers need stops.
+    pub fn check_running(&self, pid: u32) {
+        self.send(TracerRequest::CheckRunning(pid));
         self.is_busy.set(true);
     }
 

@@ -1,14 +1,74 @@
-//! Processes that run already when the event of their execve(2) arrives.
+//! Processes that run already when the tracer attaches to them: because they ran before the trace, or because the event of their
+//! execve(2) arrives late.
 
 use std::path::Path;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use weir_sys::{executable, file_system::status, process_stat, ptrace};
+use weir_sys::{executable, file_system::status, proc, process_stat, process_status, ptrace};
 use weir_trace_api::RawEventKind;
+use weir_trace_api::breakpoint_traps::BreakpointTraps;
 
-use super::{Tracer, needs_stops};
+use super::{MAX_THREADS, Tracer, needs_stops};
+use crate::go_exit_watch::has_thread_in_execve;
+
+/// The most processes that ran before the trace and are traced. Each needs descriptors for its breakpoints, of which a process may
+/// have 1024 by default.
+const MAX_RUNNING: usize = 64;
+/// How long to wait for a process to leave execve(2), which takes it about a millisecond.
+const EXECVE_TIMEOUT: Duration = Duration::from_millis(20);
+
+/// Waits until no thread of a process is in execve(2). Returns whether none is: the tracer must not attach to a process that never
+/// leaves it, because PTRACE_SEIZE waits for the same lock.
+fn leaves_execve(pid: u32) -> bool {
+    let start = Instant::now();
+    while process_status::is_executing(pid) || has_thread_in_execve(pid) {
+        if start.elapsed() > EXECVE_TIMEOUT {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
 
 impl Tracer<'_> {
+    /// Attaches to a process that ran before the trace, and to its first threads, if its buffers need stops. Emits that it cannot be
+    /// traced if it cannot.
+    pub(super) fn check_running(&mut self, pid: u32) {
+        let link = executable::link(pid);
+        // A tracee has created it, or it has no image: a zombie or a kernel thread.
+        if self.tracees.contains_key(&pid) || status(&link).is_err() {
+            return;
+        }
+        let wanted = needs_stops(&link);
+        if wanted && (self.ran_before.len() >= MAX_RUNNING || !leaves_execve(pid)) {
+            return self.emit(pid, RawEventKind::Unstopped);
+        }
+        self.check_image(pid, &link);
+        if wanted && self.tracees.contains_key(&pid) {
+            self.ran_before.insert(pid);
+            self.seize_threads(pid);
+        }
+    }
+
+    /// Attaches to threads of a tracee that it had before. They have no breakpoints, so that weir's descriptors suffice.
+    fn seize_threads(&mut self, pid: u32) {
+        let others = proc::threads(pid).into_iter().filter(|tid| *tid != pid);
+        for tid in others.take(MAX_THREADS - 1) {
+            // A thread that a tracee has created just now is traced already.
+            if self.tracees.contains_key(&tid) || ptrace::seize_for_lifecycle(tid).is_err() {
+                continue;
+            }
+            if proc::process_of(tid) == Some(pid) {
+                self.tracees.insert(tid, BreakpointTraps::none());
+                self.threads.insert(tid, pid);
+            } else {
+                self.strangers.insert(tid);
+                let _ended = ptrace::interrupt(tid);
+            }
+        }
+    }
+
     /// Attaches to a process that has executed `exe` if its buffers need stops. Emits that it cannot be traced if it cannot.
     pub(super) fn check_image(&mut self, pid: u32, exe: &Path) {
         if self.tracees.contains_key(&pid) || self.go_exit_watches.is_watched(pid) {
