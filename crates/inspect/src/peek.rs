@@ -8,10 +8,12 @@ use std::time::Duration;
 use crate::pipe_ends::PipeEnds;
 use crate::write_in_progress::of_main_and_others;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 use weir_model::peek::{MainThreadState, Peek, PeekStream, escaped};
 use weir_model::trace::Buffer;
 use weir_model::{StreamKind, Untrusted};
+use weir_sys::clock::clock_ns;
 use weir_sys::expendable::{Limits, NoAnswer, Rights, answer_of, failure_text};
 use weir_sys::file_system::status_of_descriptor;
 use weir_sys::memory::ProcessMemory;
@@ -281,8 +283,8 @@ const MAX_IDLE_THREADS: usize = 512;
 
 /// Returns the time since a thread of the process last ran, in seconds. The scheduler notes it by the clock of
 /// the thread's CPU, so weir moves to that CPU and reads the clock in its own entry. The clock omits time that
-/// a hypervisor took away, so the result is a lower limit. None if a thread runs, or there are more than
-/// [`MAX_IDLE_THREADS`].
+/// a hypervisor took away, so the result is a lower limit. None if a thread runs, if there are more than
+/// [`MAX_IDLE_THREADS`], or the time is unknown.
 fn idle_s(pid: u32) -> Option<f64> {
     if proc::is_running(pid) {
         return None;
@@ -302,13 +304,19 @@ fn thread_idle_ms(pid: u32, tid: u32) -> Option<f64> {
     cpu.set(proc::last_processor(tid)?);
     sched_setaffinity(None, &cpu).ok()?;
     let now = last_ran_ms("thread-self")?;
-    Some((now - last_ran_ms(&format!("{pid}/task/{tid}"))?).max(0.0))
+    let last_ran = last_ran_ms(&format!("{pid}/task/{tid}"))?;
+    let age = process_stat::read(tid)?.age_s(clock_ns(ClockId::Boottime));
+    Some((now - last_ran).clamp(0.0, age * 1e3))
 }
 
 fn last_ran_ms(thread: &str) -> Option<f64> {
-    let text = fs::read_to_string(format!("/proc/{thread}/sched")).ok()?;
+    parse_last_ran_ms(&fs::read_to_string(format!("/proc/{thread}/sched")).ok()?)
+}
+
+/// Parses when a thread last ran. None also for 0: the kernel forgets the time when it moves a thread that does not run to another CPU.
+fn parse_last_ran_ms(text: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.starts_with("se.exec_start"))?;
-    line.rsplit(':').next()?.trim().parse().ok()
+    line.rsplit(':').next()?.trim().parse().ok().filter(|ms| *ms > 0.0)
 }
 
 pub(crate) fn kind(pid: u32, fd: i32) -> StreamKind {
@@ -319,6 +327,18 @@ pub(crate) fn kind(pid: u32, fd: i32) -> StreamKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_of_a_thread_that_was_moved_asleep_is_unknown() {
+        let file = |time: &str| {
+            format!(
+                "sleep (7, #threads: 1)\n---\nse.exec_start      :   {time}\nse.vruntime   :   8.000000\n"
+            )
+        };
+        assert_eq!(parse_last_ran_ms(&file("29345678.123456")), Some(29_345_678.123_456));
+        assert_eq!(parse_last_ran_ms(&file("0.000000")), None);
+        assert_eq!((parse_last_ran_ms(&file("")), parse_last_ran_ms("")), (None, None));
+    }
 
     /// A process of another user can have tens of thousands of threads, for each of which weir would move to another CPU.
     #[test]

@@ -59,6 +59,12 @@ impl ProcessStat {
         (self.code_start, self.stack_start)
     }
 
+    /// Returns the time since the start of the process, or of the thread if the file is that of a thread, in seconds. `now_ns` is
+    /// CLOCK_BOOTTIME.
+    pub fn age_s(&self, now_ns: u64) -> f64 {
+        (now_ns as f64 / 1e9 - self.start_ticks as f64 / procfs::ticks_per_second() as f64).max(0.0)
+    }
+
     /// Returns the CPU time of all threads in user mode and in the kernel.
     pub fn cpu_ticks(&self) -> u64 {
         self.user_ticks + self.system_ticks
@@ -133,6 +139,7 @@ mod tests {
         assert_eq!((stat.is_kernel_thread, stat.is_exiting), (true, false));
         assert_eq!((stat.user_ticks, stat.system_ticks, stat.cpu_ticks()), (30, 12, 42));
         assert_eq!((stat.start_ticks, stat.image()), (19, (23, 25)));
+        assert_eq!((stat.age_s(1_190_000_000), stat.age_s(0)), (1.0, 0.0), "19 ticks of 10 ms");
         assert_eq!(name(text), Some(&b"a) R (b"[..]));
         for broken in [&b"7 (a) S 1 2"[..], b"", b"7 (a)", b"7 ) ("] {
             assert_eq!((parse(broken), name(broken).filter(|name| name.is_empty())), (None, None));
