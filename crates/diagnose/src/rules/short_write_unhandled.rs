@@ -2,7 +2,8 @@
 //!
 //! Evidence: the short call was the last one on its descriptor, or the next one (if every call was recorded) neither begins
 //! after the part that was taken nor asks for the rest; then exit status 0 and nothing on standard error. A program that a
-//! signal ended, or that printed a message, has handled it. A rest that only the kernel's totals contain was written.
+//! signal ended, or that printed a message, has handled it. A rest that only the kernel's totals contain was written. After a
+//! sampling gap no recorded call is known to be the last one, unless the kernel's totals contain no other.
 
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity};
@@ -39,12 +40,22 @@ fn judge_stream(context: &RuleContext, stream: &StreamCounts) -> Option<Finding>
     let (_, dropped) = short_writes.find(|(index, timed)| {
         let next = writes.get(index + 1);
         // If calls are missing, only the last call of the stream is known to have no successor.
-        let last = next.is_none() && (all_recorded || stream.last_s <= timed.at_s);
+        let last = next.is_none()
+            && (all_recorded || stream.last_s <= timed.at_s)
+            && !may_continue_in_gap(context, stream, timed.at_s);
         let abandoned = all_recorded && next.is_some_and(|next| !continues(timed, next));
         last || abandoned
     })?;
     let silent = context.exited_silently(stream.pid, dropped.at_s);
     (silent && !is_rest_counted(context, dropped)).then(|| finding(context, stream, dropped))
+}
+
+/// Returns whether a sampling gap after a time may contain more calls of a stream. The kernel's totals exclude that if they were
+/// read and left no call for the gaps: then the stream is exact.
+fn may_continue_in_gap(context: &RuleContext, stream: &StreamCounts, at_s: f64) -> bool {
+    let has_totals = context.process(stream.pid).is_some_and(|process| process.io.is_some());
+    let is_whole = stream.exact && has_totals;
+    !is_whole && context.has_gap(stream.pid, at_s, context.ended_at(stream.pid))
 }
 
 /// Returns whether the kernel counted more written bytes of the process than the recording has, by at least the rest of a

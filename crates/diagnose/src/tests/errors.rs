@@ -165,6 +165,25 @@ fn a_rest_that_is_written_fails_or_is_reported_is_no_finding() {
     unseen.no_finding("short-write-unhandled");
 }
 
+#[test]
+fn the_last_recorded_write_before_a_gap_is_not_known_to_be_the_last_one() {
+    let sampled = |exact: bool, written_bytes: u64| {
+        let mut builder = short(None);
+        builder.event(0.6, 0, weir_model::trace::EventKind::Unwatched { until_s: 0.9 });
+        builder.0.counts[0].exact = exact;
+        builder.root().io = Some(weir_model::trace::IoTotals { written_bytes, ..Default::default() });
+        builder
+    };
+    // The stream has the bytes of the gap: the kernel's total and its sum are equal.
+    let mut more = sampled(false, 300);
+    (more.0.counts[0].calls, more.0.counts[0].bytes) = (90, 300);
+    more.no_finding("short-write-unhandled");
+    assert_eq!(sampled(true, 100).severity("short-write-unhandled"), High, "no call was made in the gap");
+    let mut unknown = sampled(true, 100);
+    unknown.root().io = None;
+    unknown.no_finding("short-write-unhandled");
+}
+
 fn direct(address: u64, position: Option<u64>, asked: u64, result: i64) -> RecordingBuilder {
     let mut builder = recording(1.0);
     let file = builder.file("/d/volume", File);
