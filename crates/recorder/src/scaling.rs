@@ -192,7 +192,9 @@ pub(super) fn add_unobserved(stream: &mut StreamCounts, calls: u64, bytes: u64, 
     stream.newline_ends = scaled(stream.newline_ends);
     stream.unaligned = scaled(stream.unaligned);
     stream.jumps = scaled(stream.jumps);
-    stream.again_bytes = scaled(stream.again_bytes);
+    // Bytes that were read or written for the first time stay so.
+    let first_bytes = stream.bytes.saturating_sub(stream.again_bytes);
+    stream.again_bytes = scaled(stream.again_bytes).min((stream.bytes + bytes).saturating_sub(first_bytes));
     stream.in_kernel = scaled(stream.in_kernel);
     stream.seeks = scaled(stream.seeks);
     stream.syncs = scaled(stream.syncs);
@@ -285,6 +287,23 @@ mod tests {
         assert_eq!(stream.wait_s, Some(5.0));
         add_unobserved(&mut stream, 1000, 1000, WaitsInGaps::Measured);
         assert_eq!((stream.calls, stream.wait_s), (2000, Some(5.0)));
+    }
+
+    /// A shell that seeks back after each line reads larger blocks in the windows than in the gaps.
+    #[test]
+    fn bytes_read_again_are_no_more_than_the_bytes_read() {
+        let observed = || StreamCounts {
+            calls: 700,
+            bytes: 2_867_200,
+            again_bytes: 2_850_000,
+            ..StreamCounts::new(1, 0, 0, 0, Direction::In)
+        };
+        let mut stream = observed();
+        add_unobserved(&mut stream, 29_300, 116_000_000, WaitsInGaps::Measured);
+        assert_eq!((stream.bytes, stream.again_bytes), (118_867_200, 118_850_000));
+        let mut alike = observed();
+        add_unobserved(&mut alike, 700, 2_867_200, WaitsInGaps::Measured);
+        assert_eq!(alike.again_bytes, 5_700_000);
     }
 
     #[test]

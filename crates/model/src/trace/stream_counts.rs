@@ -215,8 +215,10 @@ impl StreamCounts {
         self.first_s = self.first_s.min(more.first_s);
         self.last_s = self.last_s.max(more.last_s);
         self.exact &= more.exact;
+        // A sum with a part that may be too large is no lower limit.
+        let may_be_too_large = [&*self, more].iter().any(|part| part.estimated && !part.at_least);
         self.estimated |= more.estimated;
-        self.at_least |= more.at_least;
+        self.at_least = (self.at_least || more.at_least) && !may_be_too_large;
     }
 
     /// Returns how certain `calls` and `bytes` are.
@@ -246,6 +248,23 @@ impl StreamCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sum_with_a_part_that_may_be_too_large_is_no_lower_limit() {
+        let part = |estimated, at_least| StreamCounts {
+            estimated,
+            at_least,
+            ..StreamCounts::new(1, 0, 1, 0, Direction::Out)
+        };
+        let certainty = |parts: &[(bool, bool)]| {
+            let mut sum = part(false, false);
+            parts.iter().for_each(|&(estimated, at_least)| sum.add(&part(estimated, at_least)));
+            sum.certainty()
+        };
+        assert_eq!(certainty(&[(true, true), (false, false)]), Certainty::AtLeast);
+        assert_eq!(certainty(&[(true, true), (true, false)]), Certainty::About);
+        assert_eq!(certainty(&[(true, false), (true, true), (true, true)]), Certainty::About);
+    }
 
     #[test]
     fn a_histogram_counts_by_powers_of_two() {
