@@ -51,13 +51,20 @@ struct Reopened<'a> {
     stream: &'a StreamCounts,
     /// Openings that were recorded.
     seen: u64,
-    /// Openings of the whole run, estimated if `exact` is false.
+    /// Openings of the whole run, estimated if `exact` is false. Without `whole` it can be a lower limit, see `is_least`.
     openings: u64,
     writes: u64,
     bytes: u64,
     exact: bool,
     /// The calls of no known stream are among the writes.
     whole: bool,
+}
+
+impl Reopened<'_> {
+    /// Returns whether the file was perhaps opened more often: calls in gaps belong to other streams too.
+    fn is_least(&self) -> bool {
+        !self.exact && !self.whole && self.stream.at_least
+    }
 }
 
 fn judge(context: &RuleContext) -> Vec<Finding> {
@@ -85,8 +92,9 @@ fn reopened<'a>(context: &RuleContext, stream: &'a StreamSum<'a>) -> Option<Reop
     writes.sort_unstable();
     let each = writes[writes.len() / 2].max(1) as f64;
     let (calls, bytes, whole) = with_unknown(context, &stream.sum);
-    let exact = stream.sum.exact && calls == seen;
-    let openings = if exact { seen } else { ((calls as f64 / each) as u64).max(seen) };
+    let exact = stream.sum.exact && calls == stream.sum.calls;
+    let is_known = exact || !whole && stream.sum.at_least;
+    let openings = if is_known { seen } else { ((calls as f64 / each) as u64).max(seen) };
     let reopened = Reopened { stream: &stream.sum, seen, openings, writes: calls, bytes, exact, whole };
     (each <= MAX_WRITES && bytes / openings < BLOCK).then_some(reopened)
 }
@@ -153,11 +161,12 @@ fn finding(context: &RuleContext, reopened: &Reopened) -> Option<Finding> {
     };
     let saved_s = context.cap_to_cpu(pid, saved_s);
     let share = context.share(opening_s);
-    let number = match (reopened.exact, reopened.whole) {
-        (true, _) => thousands(reopened.openings),
-        (false, true) => about(reopened.openings),
-        // Calls in gaps belong to other streams too.
-        (false, false) => format!("at least {}", thousands(reopened.seen)),
+    let (number, name) = match reopened.exact {
+        true => (thousands(reopened.openings), "openings"),
+        false if reopened.is_least() => {
+            (format!("at least {}", thousands(reopened.openings)), "least_openings")
+        }
+        false => (about(reopened.openings), "openings"),
     };
     let why = format!(
         "{} opened {} {} times and closed it again, to write {:.0} bytes each time: opening and closing it takes \
@@ -171,7 +180,7 @@ fn finding(context: &RuleContext, reopened: &Reopened) -> Option<Finding> {
     let calls = reopened.openings.saturating_mul(2);
     let finding = context.finding(&RULE, severity, pid, stream.fd, Some(stream.file));
     let finding = finding.gain(Gain { elapsed_s: saved_s, calls });
-    let finding = finding.count("openings", reopened.openings).count("bytes", reopened.bytes);
+    let finding = finding.count(name, reopened.openings).count("bytes", reopened.bytes);
     let finding = finding.figure("share", share).figure("cost_s", opening_s);
     Some(finding.build(why, format!("{}.", fix(language))))
 }

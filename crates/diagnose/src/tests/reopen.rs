@@ -76,11 +76,20 @@ fn in_a_program_that_opens_other_files_too_openings_have_a_price() {
 #[test]
 fn calls_of_gaps_that_may_belong_to_other_streams_are_not_counted() {
     let mut mixed = appender(2000, APPEND, 1);
-    mixed.0.counts.iter_mut().for_each(|stream| stream.exact = false);
+    for stream in &mut mixed.0.counts {
+        (stream.exact, stream.estimated, stream.at_least) = (false, true, stream.is_known());
+    }
     let other = mixed.file("/d/other", File);
     mixed.stream(1, 4, other, Out, 2000, 4096);
-    let why = mixed.finding("reopen-per-record").why;
-    assert!(why.contains("at least 2,000 times"), "{why}");
+    let finding = mixed.finding("reopen-per-record");
+    assert!(finding.why.contains("at least 2,000 times"), "{}", finding.why);
+    assert_eq!(finding.evidence["least_openings"], 2000.0);
+    // One opening has a share of a gap.
+    let share = &mut mixed.0.counts[1999];
+    (share.calls, share.bytes, share.at_least) = (1161, 11 * 1161, false);
+    let finding = mixed.finding("reopen-per-record");
+    assert!(finding.why.contains("opened /d/log about 3,160 times"), "{}", finding.why);
+    assert_eq!(finding.evidence["openings"], 3160.0);
 }
 
 #[test]

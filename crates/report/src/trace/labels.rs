@@ -112,8 +112,8 @@ pub(super) fn evidence(name: &str, value: f64, certainty: (Certainty, Certainty)
         _ if PROCESSES.contains(&name) => Some(format!("{value:.0}")),
         _ if value < 0.0 => None,
         "bytes" => None,
-        // Unknown calls of the process are among them, so that they are no part.
-        "openings" => estimate(certainty.0.min(Certainty::About)),
+        // Unknown calls of the process are among them, so that they are no lower limit.
+        "openings" => estimate(certainty.1.min(Certainty::About)),
         _ if TOTALS.contains(&name) => estimate(certainty.0),
         _ if PARTS.contains(&name) => estimate(certainty.1),
         _ => None,
@@ -184,6 +184,7 @@ mod tests {
         let beside_unknown = ["calls at least about 4,120,000", "seeks at least about 4,120,000"];
         assert_eq!(shown((AtLeast, AtLeast)), beside_unknown);
         assert_eq!(evidence("openings", 3000.0, (AtLeast, AtLeast)), "openings about 3,000");
+        assert_eq!(evidence("openings", 3000.0, (Exact, About)), "openings about 3,000");
         assert_eq!(evidence("openings", 3000.0, (Exact, Exact)), "openings 3,000");
         assert_eq!(evidence("loop_pid", 27314.0, (Exact, Exact)), "loop pid 27314");
     }
