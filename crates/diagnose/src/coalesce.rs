@@ -120,12 +120,14 @@ impl RuleContext<'_> {
             (other.fd, other.file, other.direction) == (stream.fd, stream.file, stream.direction)
         };
         let meanwhile = |other: &StreamCounts, calls: u64| {
-            let overlap_s = stream.last_s.min(other.last_s) - stream.first_s.max(other.first_s);
-            let share = overlap_s / (other.last_s - other.first_s).max(1e-9);
+            let last_s = if is_polled(other) { self.ended_at(other.pid) } else { other.last_s };
+            let overlap_s = stream.last_s.min(last_s) - stream.first_s.max(other.first_s);
+            let share = overlap_s / (last_s - other.first_s).max(1e-9);
             (calls as f64 * share.clamp(0.0, 1.0)) as u64
         };
         let ends = |other: &StreamCounts| {
-            let transfers = if is_itself(other) || gathered_too(other) { 0 } else { other.calls };
+            let is_gathered = is_itself(other) || gathered_too(other);
+            let transfers = if is_gathered { 0 } else { self.calls_with_gaps(other) };
             meanwhile(other, transfers + other.seeks)
         };
         let transfers: u64 = self.streams_of(stream.pid).iter().map(|other| ends(other)).sum();
@@ -134,6 +136,18 @@ impl RuleContext<'_> {
         let counted = (transfers + silent + stream.syncs).saturating_sub(START_CALLS);
         let sampled = transfers.saturating_sub(START_CALLS) + self.silent_calls_with_gaps(stream);
         counted.max(sampled).min(stream.calls)
+    }
+
+    /// Returns the calls of a stream, those in gaps included. The recorder estimates them, but for a socket without a time of its
+    /// last call: its calls are as frequent in gaps as in the sampling windows.
+    fn calls_with_gaps(&self, stream: &StreamCounts) -> u64 {
+        let is_estimated = stream.estimated || self.kind(stream.file) != StreamKind::Socket;
+        let (from_s, to_s) = (stream.first_s, self.ended_at(stream.pid));
+        let windows_s = to_s - from_s - self.gaps_s(stream.pid, from_s, to_s);
+        match is_polled(stream) && !is_estimated && windows_s > 0.0 {
+            true => (stream.calls as f64 * (to_s - from_s) / windows_s) as u64,
+            false => stream.calls,
+        }
     }
 
     /// Returns how many calls that move no bytes the process makes while it uses the stream, those in gaps included: they are as
@@ -184,4 +198,9 @@ impl RuleContext<'_> {
     pub fn is_passive_device(&self, file: u32) -> bool {
         PASSIVE_DEVICES.contains(&self.file(file).map_or("", |file| file.path.exact()))
     }
+}
+
+/// Returns whether most calls of a stream return EAGAIN. These do not move the time of the last call.
+fn is_polled(stream: &StreamCounts) -> bool {
+    stream.again * 2 > stream.calls
 }

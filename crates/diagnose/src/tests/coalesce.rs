@@ -49,6 +49,22 @@ fn nothing_is_gathered_between_other_calls() {
     assert!(run(900) && !run(100_000));
 }
 
+/// socat asks a socket for messages before each write. All these calls return EAGAIN, so that none but the first has a time.
+#[test]
+fn nothing_is_gathered_between_calls_that_return_eagain() {
+    let run = |polls: u64, gap_s: f64| {
+        let mut builder = recording(0.3);
+        builder.event(0.01, 0, EventKind::Unwatched { until_s: 0.01 + gap_s });
+        let (messages, file) = (builder.file("socket:[7]", Socket), builder.file("/d/out", File));
+        builder.stream(1, 6, file, Out, 234_375, 16);
+        let socket = builder.stream(1, 3, messages, In, polls, 0);
+        (socket.again, socket.last_s) = (polls, socket.first_s);
+        builder.finding("tiny-writes").command.is_some()
+    };
+    assert!(run(900, 0.0) && !run(700_000, 0.0));
+    assert!(run(3000, 0.0) && !run(3000, 0.28), "3,000 of about 45,000");
+}
+
 /// A shell's loop that reads bytes and opens a file for each line, of which 2 % were recorded.
 #[test]
 fn nothing_is_gathered_between_calls_in_gaps() {
