@@ -14,6 +14,7 @@ mod dialogue;
 mod error_handling;
 mod finding_builder;
 mod flags;
+mod full_streams;
 mod grouped;
 mod inherited_bytes;
 mod language;

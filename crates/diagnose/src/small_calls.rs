@@ -60,7 +60,10 @@ pub(crate) fn finding(
         peer.as_ref().map_or(String::new(), |peer| peer.clause(context))
     );
     let code = || {
-        let code = context.code_fix(stream.pid, stream.first_s, (stream.fd, Some(stream.file)), fix);
+        let code = match fix {
+            CodeFix::BufferOutput => context.output_fix(stream),
+            _ => context.code_fix(stream.pid, stream.first_s, (stream.fd, Some(stream.file)), fix),
+        };
         format!("{code}{}", context.flush_clause(stream))
     };
     let (command, fix) = match option {

@@ -9,7 +9,6 @@ use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
 use crate::call_patterns::{is_line_by_line, is_synchronous, moving_calls};
-use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::flags::O_APPEND;
 use crate::rule::Supersedes::OnStream;
@@ -75,9 +74,7 @@ fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
         if context.peers_read_blocks(stream) { ", and the reader takes larger blocks" } else { "" }
     );
     // A larger stdio buffer does not help a program that flushes or has its own buffer, so the fix names no option for it.
-    let object = (stream.fd, Some(stream.file));
-    let code = context.code_fix(stream.pid, stream.first_s, object, CodeFix::BufferOutput);
-    let code = format!("{code}{}", context.flush_clause(stream));
+    let code = format!("{}{}", context.output_fix(stream), context.flush_clause(stream));
     let finding = context.finding(&RULE, severity, stream.pid, stream.fd, Some(stream.file)).gain(gain);
     let finding = finding.count("calls", stream.calls).count("bytes", stream.bytes);
     let finding = finding.count("lines", stream.newline_ends);

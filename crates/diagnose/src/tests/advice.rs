@@ -93,7 +93,9 @@ fn code_is_that_of_the_language_and_of_the_object() {
         builder.stream(1, fd, file, Out, 5_000_000, 2);
         builder.root().images[0].language = Some(language);
         if stdio {
-            builder.snapshot(0.1, 1, weir_model::trace::SnapshotMoment::Exit, &[pending(fd, b"x")]);
+            let mode = Some(weir_model::Mode::Line);
+            let buffer = weir_model::trace::Buffer { mode, ..pending(fd, b"x") };
+            builder.snapshot(0.1, 1, weir_model::trace::SnapshotMoment::Exit, &[buffer]);
         }
         builder.finding("tiny-writes").fix
     };
