@@ -24,6 +24,7 @@ mod pass_through;
 mod peers;
 mod pending_bytes;
 mod pending_now;
+mod pieced_lines;
 mod pipelines;
 mod power_cut;
 mod private_files;

@@ -62,7 +62,7 @@ impl<'a> OpenLine<'a> {
 pub(crate) fn split_lines<'a>(context: &RuleContext<'a>, writers: &[&StreamCounts]) -> Vec<SplitLine<'a>> {
     let mut writes: Vec<(usize, TimedCall)> = Vec::new();
     for (index, stream) in writers.iter().enumerate() {
-        writes.extend(consecutive_writes(context, stream).into_iter().map(|write| (index, write)));
+        writes.extend(first_writes(context, stream).into_iter().map(|write| (index, write)));
     }
     writes.sort_by(|a, b| a.1.at_s.total_cmp(&b.1.at_s));
     let mut open: Vec<Option<OpenLine>> = writers.iter().map(|_| None).collect();
@@ -118,9 +118,9 @@ fn ends_line(write: &TimedCall) -> bool {
     write.call.tail == Some(b'\n')
 }
 
-/// Returns the first recorded writes of a stream, between which none is missing. Returns none unless it writes lines of text: the
+/// Returns the first recorded writes of a stream, between which none is missing but in gaps. Returns none unless it writes lines of text: the
 /// calls of a progress line begin with a carriage return, and those of a binary format are no lines.
-fn consecutive_writes<'a>(context: &RuleContext<'a>, stream: &StreamCounts) -> Vec<TimedCall<'a>> {
+pub(crate) fn first_writes<'a>(context: &RuleContext<'a>, stream: &StreamCounts) -> Vec<TimedCall<'a>> {
     let is_own = |timed: &&TimedCall| {
         let image = || context.image_at(timed.pid, timed.at_s).map_or(0, |(index, _)| index);
         let call = timed.call;
@@ -169,7 +169,7 @@ fn keep_concurrent<'a>(
 }
 
 /// Returns whether the writes of both streams come behind each other.
-fn has_one_end(context: &RuleContext, torn: &StreamCounts, other: &StreamCounts) -> bool {
+pub(crate) fn has_one_end(context: &RuleContext, torn: &StreamCounts, other: &StreamCounts) -> bool {
     let is_file = context.kind(torn.file) == StreamKind::File;
     !is_file || torn.file == other.file || appends(context, torn) && appends(context, other)
 }

@@ -39,9 +39,10 @@ pub(super) fn code(fix: CodeFix, object: StreamObject) -> CodeText {
                 d = os.open(directory, os.O_RDONLY); os.fsync(d); os.close(d)",
             "",
         ),
-        CodeFix::WholeLines if object == StreamObject::Stdout => {
-            ("sys.stdout.reconfigure(line_buffering=True)", " at the start, and no flush within a line")
-        }
+        CodeFix::WholeLines if object == StreamObject::Stdout => (
+            "sys.stdout.reconfigure(line_buffering=True, write_through=False)",
+            " at the start, and no flush within a line",
+        ),
         CodeFix::WholeLines => ("f = open(path, 'a', buffering=1)", ", and no flush within a line"),
         CodeFix::ReadUnbuffered => (
             "f = open(0, 'rb', buffering=0, closefd=False)",

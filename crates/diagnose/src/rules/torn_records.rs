@@ -2,13 +2,15 @@
 //!
 //! Evidence for records that can mix: two processes write text to one target at the same time; one of them ends its calls within a line
 //! because its buffer was full, and the other writes meanwhile. Or a process writes each line in several calls, and recorded
-//! writes of the other are between two of them. Evidence for overwritten records: one file was opened twice
+//! writes of the other are between two of them; or each of two processes did so in its first lines, the counts of its later calls
+//! fit to such lines, and both made hundreds of calls in the same time. Evidence for overwritten records: one file was opened twice
 //! without O_APPEND, by two processes or by one (`> log 2> log`), both write from its beginning, and they overlap in time. Not
 //! reported: a prompt whose answer a child prints, whole lines of several processes, writes with an offset argument, writers whose
 //! writes are estimated for a sampling gap, and bytes on a socket that are no text, as those of an encrypted connection.
 
 use std::collections::HashMap;
 
+use weir_model::number::about;
 use weir_model::trace::StreamCounts;
 use weir_model::{DIRECT_WRITERS, Direction, Finding, Severity, StreamKind};
 
@@ -16,6 +18,7 @@ use crate::call_patterns::moving_calls;
 use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::flags::O_APPEND;
+use crate::pieced_lines::{PiecedLines, pieced_lines};
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::split_lines::{SplitLine, split_lines};
 use crate::text::{count, is_plain, part, preview};
@@ -72,7 +75,10 @@ fn judge_target(context: &RuleContext, writers: &[&StreamCounts]) -> Option<Find
     }
     // A process that shares an open file jumps to where the others have written.
     let lines = split_lines(context, writers);
-    (lines.len() >= SPLIT_LINES).then(|| split(context, writers, &lines))
+    if lines.len() >= SPLIT_LINES {
+        return Some(split(context, writers, &lines));
+    }
+    pieced_lines(context, writers).map(|lines| pieced(context, writers, &lines))
 }
 
 fn has_recorded_write(context: &RuleContext, stream: &StreamCounts) -> bool {
@@ -171,12 +177,36 @@ fn split(context: &RuleContext, writers: &[&StreamCounts], lines: &[SplitLine]) 
         preview(first.rest),
         lines.len()
     );
-    let fix = context.code_fix(torn.pid, torn.first_s, (torn.fd, Some(torn.file)), CodeFix::WholeLines);
-    let append = if context.kind(torn.file) == StreamKind::File { ", with O_APPEND" } else { "" };
-    let code = format!("each record in one write(2){append}, in every writer: {fix}");
+    let code = whole_records(context, torn);
     let finding = context.finding(&RULE, Severity::High, torn.pid, torn.fd, Some(torn.file));
     let finding = finding.count("split_lines", lines.len() as u64);
     finding.count("writers", writers.len() as u64).figure("mean_bytes", torn.mean_bytes()).build(why, code)
+}
+
+/// Returns the code that writes each record with one call.
+fn whole_records(context: &RuleContext, torn: &StreamCounts) -> String {
+    let fix = context.code_fix(torn.pid, torn.first_s, (torn.fd, Some(torn.file)), CodeFix::WholeLines);
+    let append = if context.kind(torn.file) == StreamKind::File { ", with O_APPEND" } else { "" };
+    format!("each record in one write(2){append}, in every writer: {fix}")
+}
+
+/// Builds the finding of lines that two processes write in several calls each, most of which were only counted.
+fn pieced(context: &RuleContext, writers: &[&StreamCounts], lines: &PiecedLines) -> Finding {
+    let (torn, other) = (lines.torn, lines.other);
+    let [of_torn, of_other] = lines.together.map(|calls| about(calls as u64));
+    let why = format!(
+        "{} and {} write to one {} at once, {of_torn} and {of_other} calls, and both write a line in several calls, the \
+            first in {:.0}: what one writes between two of them splits a line of the other. Calls do not show how often that \
+            happened.",
+        context.stream_name(torn),
+        context.stream_name(other),
+        kind_name(context, torn.file),
+        lines.calls_per_line,
+    );
+    let finding = context.finding(&RULE, Severity::High, torn.pid, torn.fd, Some(torn.file));
+    let finding =
+        finding.figure("calls_per_line", lines.calls_per_line).count("writers", writers.len() as u64);
+    finding.figure("mean_bytes", torn.mean_bytes()).build(why, whole_records(context, torn) + ".")
 }
 
 fn mixed(

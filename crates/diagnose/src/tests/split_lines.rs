@@ -143,3 +143,65 @@ fn calls_that_were_not_recorded_may_have_ended_the_line() {
     gap.event(0.1, 0, weir_model::trace::EventKind::Unwatched { until_s: 0.9 });
     gap.no_finding("torn-records");
 }
+
+/// The first lines of process 2 and, after its eight recorded calls, those of process 3, as Python without a buffer writes them.
+const ONE_AFTER_THE_OTHER: [Turn; 16] = [
+    (2, "job"),
+    (2, " "),
+    (2, "2"),
+    (2, "\n"),
+    (2, "job"),
+    (2, " "),
+    (2, "2"),
+    (2, "\n"),
+    (3, "job"),
+    (3, " "),
+    (3, "3"),
+    (3, "\n"),
+    (3, "job"),
+    (3, " "),
+    (3, "3"),
+    (3, "\n"),
+];
+
+/// Returns the recording of two processes that make 4,000 calls each, of which the first are recorded.
+fn many_calls(parent: u32, turns_: &[Turn]) -> RecordingBuilder {
+    let mut builder = turns(Pipe, 1, parent, turns_);
+    for stream in builder.0.counts.iter_mut().filter(|stream| stream.pid != 4) {
+        (stream.calls, stream.bytes, stream.newline_ends) = (4000, 6000, 0);
+    }
+    builder
+}
+
+#[test]
+fn lines_of_several_calls_can_split_after_the_recorded_ones() {
+    let finding = many_calls(1, &ONE_AFTER_THE_OTHER).finding("torn-records");
+    assert_eq!((finding.severity, finding.evidence["calls_per_line"]), (High, 4.0));
+    let expected = "write to one pipe at once, about 4,000 and about 4,000 calls, and both write a line in several calls, the \
+                    first in 4: what one writes";
+    assert!(finding.why.contains(expected), "{}", finding.why);
+    assert!(finding.fix.starts_with("each record in one write(2), in every writer: "), "{}", finding.fix);
+}
+
+#[test]
+fn counts_that_do_not_show_pieces_in_a_common_time_are_no_finding() {
+    let changed = |change: &dyn Fn(&mut weir_model::trace::StreamCounts)| {
+        let mut builder = many_calls(1, &ONE_AFTER_THE_OTHER);
+        builder.0.counts.iter_mut().filter(|stream| stream.pid == 3).for_each(change);
+        builder
+    };
+    changed(&|stream| stream.first_s = 0.89).no_finding("torn-records");
+    changed(&|stream| stream.calls = 120).no_finding("torn-records");
+    // The later calls are whole lines.
+    changed(&|stream| stream.newline_ends = 3990).no_finding("torn-records");
+    changed(&|stream| stream.bytes = 80_000).no_finding("torn-records");
+    // Process 3 is a child of process 2, which waits for it.
+    many_calls(2, &ONE_AFTER_THE_OTHER).no_finding("torn-records");
+    // Process 3 writes whole lines.
+    let mut lines = ONE_AFTER_THE_OTHER;
+    lines[8] = (3, "whole\n");
+    many_calls(1, &lines).no_finding("torn-records");
+    let mut gap = many_calls(1, &ONE_AFTER_THE_OTHER);
+    gap.event(0.25, 0, weir_model::trace::EventKind::Unwatched { until_s: 0.3 });
+    gap.no_finding("torn-records");
+}
