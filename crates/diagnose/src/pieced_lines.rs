@@ -2,6 +2,7 @@
 //! stream only: they show in how many calls a line is written, and the counts show that the later lines are written so too.
 
 use weir_model::trace::StreamCounts;
+use weir_model::{Direction, StreamKind};
 
 use crate::call_patterns::moving_calls;
 use crate::context::RuleContext;
@@ -23,7 +24,8 @@ pub(crate) struct PiecedLines<'a> {
     pub together: [f64; 2],
 }
 
-/// Returns the pair of writers with most calls in their common time.
+/// Returns the pair of writers with most calls in their common time. No pair is a process and its descendant, or two that both
+/// read from others as often as they write lines: these may wait for each other.
 pub(crate) fn pieced_lines<'a>(
     context: &RuleContext,
     writers: &[&'a StreamCounts],
@@ -31,12 +33,13 @@ pub(crate) fn pieced_lines<'a>(
     let pieced = writers.iter().filter_map(|stream| Some((*stream, calls_per_line(context, stream)?)));
     let pieced: Vec<(&StreamCounts, f64)> = pieced.collect();
     let pairs = pieced.iter().flat_map(|a| pieced.iter().map(move |b| (*a, *b)));
-    let found = pairs.filter_map(|((torn, calls_per_line), (other, _))| {
+    let found = pairs.filter_map(|((torn, calls_per_line), (other, calls_per_other))| {
         let together = together(torn, other);
         let related =
             context.is_descendant(torn.pid, other.pid) || context.is_descendant(other.pid, torn.pid);
         let is_shown = torn.pid != other.pid
             && !related
+            && !(is_driven(context, torn, calls_per_line) && is_driven(context, other, calls_per_other))
             && has_one_end(context, torn, other)
             && together.iter().all(|calls| *calls >= MIN_TOGETHER);
         is_shown.then_some(PiecedLines { torn, other, calls_per_line, together })
@@ -71,6 +74,16 @@ fn calls_per_line(context: &RuleContext, stream: &StreamCounts) -> Option<f64> {
     let most_ends = moving_calls(stream) as f64 / calls_per_line * SAME_SIZE;
     let fits = (1.0 / SAME_SIZE..=SAME_SIZE).contains(&factor) && stream.newline_ends as f64 <= most_ends;
     fits.then_some(calls_per_line)
+}
+
+/// Returns whether the process of a stream reads from pipes, sockets or terminals about once for each line or more often.
+fn is_driven(context: &RuleContext, stream: &StreamCounts, calls_per_line: f64) -> bool {
+    let lines = moving_calls(stream) as f64 / calls_per_line;
+    context.streams_of(stream.pid).iter().any(|input| {
+        let kind = context.kind(input.file);
+        let comes_from_others = matches!(kind, StreamKind::Pipe | StreamKind::Socket | StreamKind::Terminal);
+        input.direction == Direction::In && comes_from_others && moving_calls(input) as f64 * 2.0 >= lines
+    })
 }
 
 /// Returns how many calls two streams made in the time in which both were used, if their calls are spread evenly.

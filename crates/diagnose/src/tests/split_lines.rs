@@ -197,6 +197,13 @@ fn counts_that_do_not_show_pieces_in_a_common_time_are_no_finding() {
     changed(&|stream| stream.bytes = 80_000).no_finding("torn-records");
     // Process 3 is a child of process 2, which waits for it.
     many_calls(2, &ONE_AFTER_THE_OTHER).no_finding("torn-records");
+    // Both wait for input before each line.
+    let mut driven = many_calls(1, &ONE_AFTER_THE_OTHER);
+    let questions = driven.file("pipe:[9]", Pipe);
+    driven.stream(2, 0, questions, In, 1000, 10);
+    assert_eq!(driven.severity("torn-records"), High);
+    driven.stream(3, 0, questions, In, 1000, 10);
+    driven.no_finding("torn-records");
     // Process 3 writes whole lines.
     let mut lines = ONE_AFTER_THE_OTHER;
     lines[8] = (3, "whole\n");
