@@ -62,6 +62,32 @@ fn a_directory_of_results_has_a_trend_with_its_change() {
 }
 
 #[test]
+fn runs_whose_intervals_overlap_have_no_change() {
+    let dir = disk_dir();
+    let dir = dir.path();
+    write_results(dir, &[1.0, 1.002, 1.3]);
+    let compare = || {
+        let output = run(dir, &["bench", "compare", "results"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let clear = compare();
+    assert!(clear.contains("Changes of level at some run: 4 rows."), "{clear}");
+    for day in 1..=3 {
+        let path = dir.join(format!("results/day{day}.json"));
+        let mut document: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        for row in document["rows"].as_array_mut().expect("rows") {
+            let median = row["elapsed_s"]["median"].as_f64().expect("a figure");
+            row["samples_s"] = [0.8, 0.9, 1.0, 1.1, 1.25].map(|factor| median * factor).to_vec().into();
+            row["elapsed_s"]["ci95"] = vec![median * 0.8, median * 1.25].into();
+        }
+        fs::write(path, document.to_string()).expect("written");
+    }
+    let noisy = compare();
+    assert!(noisy.contains("4 tied") && noisy.contains("Changes of level at some run: 0 rows."), "{noisy}");
+}
+
+#[test]
 fn one_round_fails_no_ci_job() {
     let dir = disk_dir();
     let dir = dir.path();

@@ -109,7 +109,8 @@ fn head(trend: &BenchTrend) -> Vec<Block> {
         ),
     };
     let aside = format!(
-        "a level is a time that consecutive runs share; a change of it is larger than ±{} % (A/A noise) and than the spread of those runs",
+        "a level is a time that consecutive runs share; a change of it is larger than ±{} % (A/A noise), than the intervals of those runs and \
+         than their spread",
         percent(trend.noise)
     );
     vec![Block::Lead(lead), Block::Aside(aside)]
