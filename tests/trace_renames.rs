@@ -4,7 +4,9 @@ mod common;
 #[path = "common/trace.rs"]
 mod trace;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use common::{disk_dir, has, is_root, skip, text, weir};
@@ -53,6 +55,13 @@ fn a_new_file_is_info_and_a_replaced_file_a_warning() {
             only(id, "warn", "old"),
             "{engine}"
         );
+        // A name that is not UTF-8: é in Latin-1. The shell looks for no target, which mv would.
+        fs::write(dir.path().join(OsStr::from_bytes(b"caf\xe9")), "what was there\n").unwrap();
+        let script = r#"echo a > new; perl -e 'rename("new", "caf\xe9") or die'"#;
+        if has("perl") {
+            let found = rename_findings(dir.path(), engine, script);
+            assert_eq!(found[0].1, "warn", "{engine}: {found:?}");
+        }
         // The program itself looks up the target before it renames.
         fs::create_dir_all(dir.path().join("sub")).unwrap();
         let _ = fs::remove_file(dir.path().join("sub/name"));

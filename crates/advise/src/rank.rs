@@ -21,12 +21,16 @@ pub struct Judged {
     pub problem: Option<Problem>,
 }
 
+/// Returns the share of time that decides, in percent: small costs count as equal. The CPU time of a timer counts, too, though no record
+/// waits for it.
+pub(crate) fn deciding_percent(cost: &PredictedCost) -> f64 {
+    cost.busy_percent.max(cost.cpu_percent).max(NEGLIGIBLE_PERCENT)
+}
+
 impl Judged {
-    /// Returns the share of time that decides, in percent: small costs count as equal. The CPU time of a timer counts, too,
-    /// though no record waits for it.
+    /// Returns [`deciding_percent`] of the predicted cost; infinity without one.
     pub fn deciding_percent(&self) -> f64 {
-        let of = |cost: PredictedCost| cost.busy_percent.max(cost.cpu_percent).max(NEGLIGIBLE_PERCENT);
-        self.predicted.map_or(f64::INFINITY, of)
+        self.predicted.map_or(f64::INFINITY, |cost| deciding_percent(&cost))
     }
 
     /// Returns the sum of the bytes at risk. A power cut counts unless the question's loss is [`AllowedLoss::Buffer`].

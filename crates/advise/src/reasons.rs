@@ -5,7 +5,7 @@ use weir_model::duration::{format_seconds, three_digits};
 use weir_model::number::about_bytes;
 use weir_model::{Mode, Size};
 
-use crate::rank::{Judged, NEGLIGIBLE_PERCENT, TIE, complexity};
+use crate::rank::{Judged, NEGLIGIBLE_PERCENT, TIE, complexity, deciding_percent};
 use crate::way::Way;
 
 /// Returns why `one` loses to the first choice.
@@ -40,22 +40,20 @@ fn percent(value: f64) -> String {
 }
 
 fn cost(own: &PredictedCost, best: &PredictedCost) -> Option<String> {
-    let floor = |cost: &PredictedCost| cost.busy_percent.max(NEGLIGIBLE_PERCENT);
-    (floor(own) > floor(best) * TIE).then(|| {
-        let times = own.busy_percent / best.busy_percent.max(1e-9);
-        let (own, best) = (percent(own.busy_percent), percent(best.busy_percent));
-        let times = three_digits(times);
-        format!("takes {times} times the time: {own} of a writer's time instead of {best}")
+    let (own, best) = (deciding_percent(own), deciding_percent(best));
+    (own > best * TIE).then(|| {
+        let times = three_digits(own / best);
+        format!("costs {times} times as much: {} of the time, not {}", percent(own), percent(best))
     })
 }
 
 /// Returns what the way saves, and whether that matters.
 fn gain(own: &PredictedCost, best: &PredictedCost) -> Option<String> {
     (own.busy_percent * TIE < best.busy_percent).then(|| {
-        let (saves, of) = (percent(own.busy_percent), percent(best.busy_percent));
+        let (less, more) = (percent(own.busy_percent), percent(best.busy_percent));
         match best.busy_percent <= NEGLIGIBLE_PERCENT {
-            true => format!("cheaper, but nothing that counts: {saves} of the time instead of {of}"),
-            false => format!("cheaper: {saves} of the time instead of {of}"),
+            true => format!("slightly cheaper: {less} instead of {more} of the time; both are negligible"),
+            false => format!("cheaper: {less} instead of {more} of the time"),
         }
     })
 }
@@ -86,7 +84,7 @@ fn effort(own: &Way, first: &Way) -> Option<String> {
             Some("two calls for each record".into())
         }
         _ if own.mode == Mode::Line && first.mode == Mode::None => {
-            Some("copies each record once more for the same calls".into())
+            Some("copies each record once more and saves no call".into())
         }
         _ => None,
     }
@@ -172,6 +170,6 @@ mod tests {
             .map(|other| other.why_not.clone())
             .or_else(|| document.choices.iter().find(|one| one.name == "write each record")?.why_not.clone());
         let reason = reason.unwrap();
-        assert!(reason.contains("times the time") && reason.contains('%'), "{reason}");
+        assert!(reason.contains("times as much") && reason.contains('%'), "{reason}");
     }
 }

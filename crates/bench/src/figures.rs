@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use crate::ffi::Measured;
 use crate::plan::Cell;
 
-/// Figures of one sample for the cell's whole bytes, in seconds unless named otherwise.
+/// Figures of one sample, scaled to the cell's bytes. Context switches and page faults are those of the sample. Times are in seconds.
 #[derive(Debug, Clone, PartialEq, Default)]
-#[allow(missing_docs)] // the fields are those of result::Row
+#[allow(missing_docs)] // the fields are those of weir_model::bench::BenchRow
 pub struct Figures {
     pub elapsed_s: f64,
     pub cpu_s: f64,

@@ -56,7 +56,9 @@ impl SyncCall {
 pub(crate) struct SentSignal {
     pub at_s: f64,
     pub sender: u32,
-    pub receiver: u32,
+    /// None for a signal to a process group: the recording has no groups.
+    pub receiver: Option<u32>,
+    pub number: i32,
 }
 
 /// The recording and its indexes, as a rule's judge function gets them.

@@ -109,8 +109,15 @@ impl<'a> RuleContext<'a> {
             let mut inputs = self.streams_of(pid).iter().filter(|stream| stream.direction == Direction::In);
             created || inputs.any(|stream| self.target_key(stream.file) == key)
         };
+        let exit = self.process(snapshot.pid).and_then(|process| process.exit);
         self.signals_sent.iter().any(|signal| {
-            signal.receiver == snapshot.pid && signal.at_s <= snapshot.at_s && reads(signal.sender)
+            let ends = match exit {
+                Some(Exit::Signal(number)) => number == signal.number,
+                // A handler has ended the process. A group can have programs without one.
+                _ => signal.receiver.is_some(),
+            };
+            let may_receive = signal.receiver.is_none_or(|receiver| receiver == snapshot.pid);
+            ends && may_receive && signal.at_s <= snapshot.at_s && reads(signal.sender)
         })
     }
 

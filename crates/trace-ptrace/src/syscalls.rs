@@ -1,5 +1,7 @@
 //! Reads the arguments and data of one system call from a stopped thread.
 
+use std::path::Path;
+
 use weir_model::Untrusted;
 use weir_model::trace::Op;
 use weir_sys::file_system::link_status;
@@ -41,7 +43,7 @@ impl EnteredCall {
     pub(super) fn requested_bytes(&self) -> Option<u64> {
         let has_pieces = !self.pieces.is_empty();
         syscalls::requested_bytes(self.op, &self.args)
-            .or_else(|| has_pieces.then(|| self.pieces.iter().map(|piece| piece.1).sum()))
+            .or_else(|| has_pieces.then(|| total_bytes(&self.pieces)))
     }
 
     /// Reads the data of the call at its exit and returns its event.
@@ -89,8 +91,7 @@ impl EnteredCall {
             if !syscalls::counts_discarded(self.op, &self.args) || flags & libc::MSG_TRUNC == 0 {
                 return length;
             }
-            let pieces = message_pieces(&memory, address.wrapping_add(index * HEADER_BYTES));
-            length.min(pieces.iter().fold(0, |sum: u64, piece| sum.saturating_add(piece.1)))
+            length.min(total_bytes(&message_pieces(&memory, address.wrapping_add(index * HEADER_BYTES))))
         });
         bytes.sum()
     }
@@ -174,13 +175,14 @@ fn replaces(tid: u32, op: Op, args: &[u64; 6], paths: &[Untrusted]) -> Option<bo
     if !matches!(op, Op::Rename | Op::Renameat | Op::Renameat2) {
         return None;
     }
-    let (to, directory) = (paths.get(1)?.exact(), syscalls::paths(op).get(1)?.0);
+    let (to, directory) = (paths.get(1)?.to_path(), syscalls::paths(op).get(1)?.0);
     let start = match directory.map(|argument| args[argument] as i32) {
-        _ if to.starts_with('/') => "root".into(),
+        _ if to.is_absolute() => "root".into(),
         None | Some(libc::AT_FDCWD) => "cwd".into(),
         Some(fd) => format!("fd/{fd}"),
     };
-    match link_status(format!("/proc/{tid}/{start}/{to}").as_ref()) {
+    let below = to.strip_prefix("/").unwrap_or(&to);
+    match link_status(&Path::new("/proc").join(tid.to_string()).join(start).join(below)) {
         Ok(_) => Some(true),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(false),
         Err(_) => None,
@@ -214,6 +216,11 @@ fn vector_pieces(memory: &ProcessMemory, address: u64, count: u64) -> Vec<(u64, 
     bytes.chunks_exact(16).map(|piece| (word(&piece[..8]), word(&piece[8..]))).collect()
 }
 
+/// Returns the length of all buffers. The program chooses the lengths, whose sum can be too large for the kernel and for a number.
+fn total_bytes(pieces: &[(u64, u64)]) -> u64 {
+    pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.1))
+}
+
 /// Reads a C string, never across a page boundary in one read: the next page may be unmapped.
 fn string(memory: &ProcessMemory, address: u64) -> Untrusted {
     const PAGE: u64 = 4096;
@@ -228,4 +235,15 @@ fn string(memory: &ProcessMemory, address: u64) -> Untrusted {
         }
     }
     Untrusted::of_bytes(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::total_bytes;
+
+    #[test]
+    fn lengths_beyond_any_number_do_not_overflow() {
+        assert_eq!(total_bytes(&[(0, 1 << 63), (0, 1 << 63)]), u64::MAX);
+        assert_eq!(total_bytes(&[(16, 3), (0, 4)]), 7);
+    }
 }

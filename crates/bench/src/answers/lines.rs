@@ -38,8 +38,11 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
         evidence.extend(run.iter().flat_map(|compared| compared.best.iter().copied().map(elapsed)));
         evidence.extend(ratio.map(|value| figure(None, "ratio", value)));
     }
+    if parts.is_empty() {
+        return None;
+    }
     let text = format!("The program decides the length of a line. {}.", parts.join(". "));
-    (!parts.is_empty()).then(|| view.answer("What to choose here?", text, evidence))?
+    view.answer("What to choose here?", text, evidence)
 }
 
 /// Returns the rows of a length, divided by the noise; `None` for fewer than two.
@@ -61,7 +64,7 @@ fn part(run: &[Compared], lengths: &[u64]) -> Option<(String, Option<f64>)> {
     let sizes: Vec<u64> = run.iter().map(|compared| compared.bytes).collect();
     let at = list_sizes(&sizes, lengths);
     let names = first.names();
-    // The slower row of plain calls interests most: it needs no library.
+    // A comparison with plain system calls comes first, because these need no library.
     let plain = first.slower.iter().find(|(_, row)| row.method == "syscall");
     let Some(other) = plain.or(first.slower.last()) else { return Some((format!("At {at} all tie"), None)) };
     let fastest = first.best.iter().copied().min_by(|a, b| seconds(a.1).total_cmp(&seconds(b.1)))?;

@@ -20,7 +20,7 @@ struct EventLists<'a> {
 }
 
 impl<'a> RuleContext<'a> {
-    /// Indexes a recording. The streams are not merged yet; [`StreamTable`] does so when a rule asks for them first.
+    /// Indexes a recording. [`StreamTable`] merges the openings of one file when a rule first asks for its streams.
     pub fn new(merged: &'a StreamTable<'a>, planner: &'a dyn RunPlanner) -> Self {
         let recording = merged.recording();
         let known: Vec<&StreamCounts> = recording.counts.iter().filter(|stream| stream.is_known()).collect();
@@ -104,8 +104,8 @@ impl<'a> RuleContext<'a> {
             if let Some(name) = removed_name(call) {
                 self.removed_names.insert(name, at_s);
             }
-            if matches!(call.op, Op::Kill | Op::Tgkill) {
-                self.signals_sent.push(SentSignal { at_s, sender: pid, receiver: call.args[0] as u32 });
+            if let Some((receiver, number)) = sent_signal(call) {
+                self.signals_sent.push(SentSignal { at_s, sender: pid, receiver, number });
             }
         }
         let Some(file) = call.file else { return };
@@ -154,6 +154,18 @@ impl<'a> RuleContext<'a> {
             files.dedup_by_key(|(_, file)| *file);
         }
     }
+}
+
+/// Returns the receiver and the number of a signal that a call sends; no receiver for a process group. The number 0 only asks whether
+/// the process is there.
+fn sent_signal(call: &Call) -> Option<(Option<u32>, i32)> {
+    let number = match call.op {
+        Op::Kill => call.args[1] as i32,
+        Op::Tgkill => call.args[2] as i32,
+        _ => return None,
+    };
+    let receiver = u32::try_from(call.args[0] as i32).ok().filter(|pid| *pid > 0);
+    (number != 0).then_some((receiver, number))
 }
 
 /// Returns the path that a rename or unlink call removes.

@@ -72,12 +72,16 @@ fn finding(context: &RuleContext, failures: &[TimedCall]) -> Finding {
     let (file, error) = (first.call.file, -first.call.result);
     let bytes: u64 = failures.iter().map(|timed| timed.call.asked).sum();
     let path = file.and_then(|file| context.file(file)).map_or("?".into(), |file| file.path.to_string());
+    let effect = match bytes {
+        0 => "it is unknown whether the written bytes are on the device".into(),
+        1 => "1 byte is missing".into(),
+        _ => format!("{} are missing", count(bytes, "byte")),
+    };
     let why = format!(
-        "{}(2) to {path} failed with {}, and {} ended with status 0 and no message: {} are missing.",
+        "{}(2) to {path} failed with {}, and {} ended with status 0 and no message: {effect}.",
         first.call.op.name(),
         errno_name(error),
         context.name_at(first.pid, first.at_s),
-        count(bytes, "byte")
     );
     let code = context.code_fix(first.pid, first.at_s, (first.call.fd, file), CodeFix::CheckErrors);
     let severity = severity(error, failures.len());

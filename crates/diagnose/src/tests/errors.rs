@@ -83,6 +83,8 @@ fn a_failed_sync_is_reported_as_a_write_error() {
     let file = builder.file("/d/db", File);
     builder.call(0.5, 1, Op::Fsync, 3, file, b"").result = -5;
     assert_eq!(builder.severity("ignored-write-error"), High);
+    let why = builder.finding("ignored-write-error").why;
+    assert!(why.ends_with(": it is unknown whether the written bytes are on the device."), "{why}");
 }
 
 fn closing(results: &[(i32, i64)]) -> RecordingBuilder {

@@ -197,18 +197,22 @@ fn bytes_pending_at_a_signal_are_lost() {
 #[test]
 fn a_reader_that_kills_its_writer_loses_nothing() {
     // apt kills its HTTP method when it has nothing left to fetch.
-    let run = |whom: u64| {
+    let sent = |whom: i32, number: u64| {
         let mut builder = recording(1.0);
         let pipe = builder.file("pipe:[4]", Pipe);
         builder.fork(0.1, 2).exit = Some(Exit::Signal(2));
         builder.exec(0.2, 2, "http");
         builder.stream(2, 1, pipe, Out, 3, 4096);
         let call = builder.call(0.85, 1, weir_model::trace::Op::Kill, -1, 0, b"");
-        (call.file, call.args[0]) = (None, whom);
+        (call.file, call.args[0], call.args[1]) = (None, whom as u64, number);
         builder.snapshot(0.9, 2, SnapshotMoment::Signal, &[pending(1, LINE)]);
         builder
     };
+    let run = |whom: i32| sent(whom, 2);
     assert_eq!(run(2).severity("lost-at-kill"), Info);
+    assert_eq!(run(-2).severity("lost-at-kill"), Info, "its process group");
+    assert_eq!(sent(2, 0).severity("lost-at-kill"), High, "a question whether it lives");
+    assert_eq!(sent(2, 28).severity("lost-at-kill"), High, "another signal has ended it");
     assert_eq!(run(7).severity("lost-at-kill"), High, "another one was killed");
     let mut elsewhere = run(2);
     elsewhere.open_file(0).opened_by = Some(9);
