@@ -21,7 +21,8 @@
  *
  * A STREAM OF ONE THREAD has no lock; it gets one when another thread flushes it (enter_unshared). Its own
  * thread may still be in an inline call, which does not lock: the stream is flushed without a reset of its
- * offsets, and read-ahead bytes that another thread may be reading are not given back. */
+ * offsets, and read-ahead bytes that another thread may be reading are not given back. A stream whose thread is between
+ * weir_reserve and weir_commit is flushed without a reset too: the reserved room stays. */
 #include "private.h"
 
 #include <unistd.h>
@@ -121,7 +122,7 @@ int weir__flush_in_place(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
     size_t written = 0;
-    if (!has_inline_calls(s))
+    if (!has_inline_calls(s) && !weir__has_reservation(s))
         return weir__flush_held(s);
     int result = weir__publish_begun(s);
     if (result == 0 && config->can_write && config->sink->write) {

@@ -120,6 +120,8 @@ ssize_t weir__record_append(weir_stream *s, const struct iovec *iov, int count);
 /* Adds `bytes` that the caller has stored behind the current record. */
 void weir__record_commit(weir_stream *s, size_t bytes);
 ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes);
+/* Returns whether weir_commit may append bytes to the room of the last weir_reserve. */
+bool weir__has_reservation(const weir_stream *s);
 /* Appends `bytes` that the caller has stored behind the last byte. */
 int weir__commit_held(weir_stream *s, size_t bytes);
 
@@ -224,7 +226,7 @@ bool weir__belongs_to(const weir_stream *s, int pid);
 bool weir__enter_for_flush(weir_stream *s, struct weir__patience *p);
 void weir__leave_after_flush(weir_stream *s);
 /* As weir__flush_held, for a stream that weir__enter_for_flush has locked: its own thread may be in an inline call,
- * which does not lock. Leaves the offsets where they are, as the timer does. */
+ * which does not lock, or between weir_reserve and weir_commit. Leaves the offsets where they are, as the timer does. */
 int weir__flush_in_place(weir_stream *s);
 /* Locks a stream that locks. Returns false at the end of the patience, or if the owner is blocked in a read and
  * nothing is pending; with `despite_pending` also if bytes are pending. */

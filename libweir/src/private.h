@@ -141,7 +141,7 @@ struct weir__state {
     uint64_t line_limit; /* as s.held_limit, in WEIR_LINE mode, for bytes other than `line_end` */
     int line_end;        /* the separator, or -1 */
     const char *reserved;    /* the room of the last weir_reserve; NULL: none, or committed */
-    uint64_t reserved_written; /* stats.written_bytes before it: a later write ends the reservation */
+    uint64_t reserved_accepted; /* the bytes accepted before it: a later append ends the reservation, a flush does not */
     uint64_t inherited;  /* in a copy of WEIR_FORK_KEEP: the bytes that the parent accepted, counted as `synced`; 0: none */
     _Atomic uintptr_t writer; /* the thread in a system call that writes, as in struct weir__lock; or 0 */
 };

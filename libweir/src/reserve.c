@@ -6,14 +6,21 @@ static char *append_address(const weir_stream *s)
     return weir__config(s)->buffer + weir__written(s) + weir__state(s)->record_bytes;
 }
 
-/* Returns how many bytes weir_commit may append: 0 without a reservation, or after a call that has changed the buffer. An
- * append changes the address; only a write can change it back. */
-static size_t reserved_room(const weir_stream *s)
+/* Returns the bytes accepted since the opening. A flush does not change it. */
+static uint64_t accepted_bytes(const weir_stream *s)
 {
     const struct weir__state *state = weir__state(s);
-    bool valid = state->reserved && state->reserved == append_address(s) && state->reserved_written == state->stats.written_bytes;
-    return valid ? weir__room(s) : 0;
+    return state->stats.written_bytes + weir__pending(s) + state->record_bytes;
 }
+
+bool weir__has_reservation(const weir_stream *s)
+{
+    const struct weir__state *state = weir__state(s);
+    return state->reserved && state->reserved == append_address(s) && state->reserved_accepted == accepted_bytes(s);
+}
+
+/* Returns how many bytes weir_commit may append: 0 without a reservation, or after a call that has changed the buffer. */
+static size_t reserved_room(const weir_stream *s) { return weir__has_reservation(s) ? weir__room(s) : 0; }
 
 ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes)
 {
@@ -39,7 +46,7 @@ ssize_t weir__reserve_held(weir_stream *s, char **to, size_t bytes)
     }
     *to = append_address(s);
     state->reserved = *to;
-    state->reserved_written = state->stats.written_bytes;
+    state->reserved_accepted = accepted_bytes(s);
     return (ssize_t)weir__room(s);
 }
 

@@ -1,8 +1,10 @@
 /* regressions_calls.c: one test for each fixed bug of a call that accepted what it should refuse, or returned a wrong result. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <weir.h>
@@ -58,6 +60,69 @@ static void commits(void)
     }
 }
 
+/* ---- weir_commit after a flush that the stream's own calls did not make ---- */
+
+static void wait_for_timer(weir_stream *s)
+{
+    struct weir_stats stats = {0};
+    for (int i = 0; i < 5000 && !stats.stale_drains; i++) {
+        usleep(1000);
+        weir_get_stats(s, &stats);
+    }
+    check(stats.stale_drains > 0, "the timer has written");
+}
+
+static void *flush_all(void *unused)
+{
+    check(weir_flush_all() == 0, "weir_flush_all");
+    return unused;
+}
+
+static void flush_in_thread(weir_stream *s)
+{
+    pthread_t thread;
+    (void)s;
+    pthread_create(&thread, NULL, flush_all, NULL);
+    pthread_join(thread, NULL);
+}
+
+static void fork_and_wait(weir_stream *s)
+{
+    (void)s;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    waitpid(child, NULL, 0);
+}
+
+static void commit_after(const char *name, void (*flush)(weir_stream *s), struct weir_options options)
+{
+    check_begin("weir_commit after a flush by %s, mode %d", name, (int)options.mode);
+    weir_stream *s = open_new(O_WRONLY, options);
+    char *to;
+    weir_put_str(s, "first\n");
+    check(weir_reserve(s, &to, 32) >= 32, "reserve");
+    memcpy(to, "second\n", 7);
+    flush(s);
+    check(file_is("first\n"), "the first line is written, the second is not");
+    check(weir_commit(s, 7) == 0, "commit");
+    check(weir_reserve(s, &to, 32) >= 32 && weir_put_str(s, "third\n") == 6, "reserve and write");
+    flush_all(s);
+    check(weir_commit(s, 7) == -EINVAL, "after a write and a flush");
+    check(weir_close(s) == 0 && file_is("first\nsecond\nthird\n"), "the file");
+}
+
+static void commits_after_flush(void)
+{
+    for (int mode = WEIR_NONE; mode <= WEIR_RECORD; mode++) {
+        struct weir_options options = {.mode = (enum weir_mode)mode};
+        commit_after("fork", fork_and_wait, (struct weir_options){.mode = options.mode, .on_fork = WEIR_FORK_FLUSH});
+        commit_after("another thread", flush_in_thread, options);
+        if (mode == WEIR_FULL || mode == WEIR_RECORD)
+            commit_after("the timer", wait_for_timer, (struct weir_options){.mode = options.mode, .stale_ms = 20});
+    }
+}
+
 /* ---- positions ---- */
 
 static void tell_with_file_lock(void)
@@ -99,6 +164,7 @@ int main(void)
 {
     close(mkstemp(path));
     commits();
+    commits_after_flush();
     tell_with_file_lock();
     write_of_nothing();
     unlink(path);
