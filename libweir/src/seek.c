@@ -100,6 +100,7 @@ static int64_t seek_held(weir_stream *s, int64_t offset, int whence)
     }
     if (whence == SEEK_SET && within_buffer(s, offset)) {
         state->eof = false;
+        state->read_error = 0;
         return offset;
     }
     bool had_read = s->held_read_limit > weir__read_start(s);
