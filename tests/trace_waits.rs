@@ -160,3 +160,15 @@ bounds(syncs, writes)
 ";
     assert_seconds_blocked(&dir, program, "sync-every-write", "/evidence/cost_s");
 }
+
+/// The filter reads as often as weir looks at its buffer while it sleeps.
+#[test]
+fn lines_that_a_filter_holds_while_it_reads_are_stuck() {
+    let script = "(for i in 1 2 3 4 5; do echo step $i; sleep 0.3; done; echo done) | sed 's/^/[b] /'";
+    let _alone = alone();
+    for engine in engines() {
+        let dir = disk_dir();
+        let (output, document) = traced(dir.path(), &["-q", "--engine", engine], &["sh", "-c", script]);
+        assert!(finding(&document, "stuck-output").is_some(), "{engine}: {}", text(&output.stderr));
+    }
+}

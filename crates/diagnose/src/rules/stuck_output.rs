@@ -2,7 +2,7 @@
 //!
 //! Evidence: for at least a second, snapshots show the same oldest byte of a buffer pending, or the byte is written soon after
 //! the last of them; nothing was written there in between; and the program was in a waiting call at most of the snapshots. A
-//! snapshot without the buffer is no evidence. Not reported: a program that waits in a write (its reader is slow), one that
+//! snapshot without the buffer is no evidence, and one at the return of a call does not tell whether the program waits. Not reported: a program that waits in a write (its reader is slow), one that
 //! computes, bytes inherited at a fork, and bytes for a file that only this process can read.
 
 use std::collections::HashSet;
@@ -40,6 +40,9 @@ const LONG_S: f64 = 30.0;
 /// The longest interval between two snapshots of a buffer with pending bytes.
 const NEXT_SNAPSHOT_S: f64 = 0.65;
 
+/// The longest time between a call and its snapshot, which the eBPF backend takes within microseconds.
+const AT_CALL_S: f64 = 0.0005;
+
 /// The number of calls at the start of a stream that every backend records one by one.
 const RECORDED_CALLS: u64 = 8;
 
@@ -54,6 +57,8 @@ struct PendingSpan<'a> {
     snapshots: u32,
     /// The number of snapshots at which the program was in a waiting call.
     waiting: u32,
+    /// The number of snapshots at the return of a call, which do not tell whether the program waits.
+    at_calls: u32,
     /// The last such call.
     waits_in: &'a str,
 }
@@ -89,7 +94,7 @@ fn longest_spans<'a>(context: &RuleContext<'a>, pid: u32) -> Vec<PendingSpan<'a>
         for buffer in pending {
             let same = open.iter().position(|span| continues(context, span, snapshot, buffer));
             let span = same.map(|index| open.swap_remove(index));
-            next.push(PendingSpan::extended(span, snapshot, buffer));
+            next.push(PendingSpan::extended(context, span, snapshot, buffer));
         }
         let (kept, ended): (Vec<_>, Vec<_>) = open.into_iter().partition(|span| span.is_absent_in(snapshot));
         next.extend(kept);
@@ -107,7 +112,12 @@ fn longest_spans<'a>(context: &RuleContext<'a>, pid: u32) -> Vec<PendingSpan<'a>
 
 impl<'a> PendingSpan<'a> {
     /// Returns a span with one more snapshot, or a new one.
-    fn extended(span: Option<Self>, snapshot: &BufferSnapshot<'a>, buffer: &'a Buffer) -> Self {
+    fn extended(
+        context: &RuleContext<'a>,
+        span: Option<Self>,
+        snapshot: &BufferSnapshot<'a>,
+        buffer: &'a Buffer,
+    ) -> Self {
         let new = || Self {
             first: *snapshot,
             last: *snapshot,
@@ -115,6 +125,7 @@ impl<'a> PendingSpan<'a> {
             buffer,
             snapshots: 0,
             waiting: 0,
+            at_calls: 0,
             waits_in: "",
         };
         let mut span = span.unwrap_or_else(new);
@@ -122,7 +133,18 @@ impl<'a> PendingSpan<'a> {
         if is_waiting_call(snapshot.waits_in) {
             (span.waiting, span.waits_in) = (span.waiting + 1, snapshot.waits_in);
         }
+        span.at_calls += u32::from(is_at_call(context, snapshot));
         span
+    }
+
+    /// Returns whether the program was in a waiting call at most of the snapshots. Those that do not tell count only if the process
+    /// computed for half of the span, or if that is unknown.
+    fn waits(&self, context: &RuleContext) -> bool {
+        let process = context.process(self.first.pid).filter(|process| process.ended_s.is_some());
+        let computed_s = process.map_or(f64::INFINITY, |process| process.user_s + process.system_s);
+        let is_idle = computed_s * 2.0 < self.length_s(context);
+        let telling = if is_idle { self.snapshots - self.at_calls } else { self.snapshots };
+        self.waiting > 0 && self.waiting * 2 >= telling
     }
 
     fn length_s(&self, context: &RuleContext) -> f64 {
@@ -152,6 +174,14 @@ impl<'a> PendingSpan<'a> {
         let present = snapshot.buffers.iter().any(|buffer| buffer.address == self.buffer.address);
         snapshot.moment == SnapshotMoment::Sample && !present
     }
+}
+
+/// Returns whether a backend took a snapshot at the return of a recorded call.
+fn is_at_call(context: &RuleContext, snapshot: &BufferSnapshot) -> bool {
+    let (from_s, to_s) = (snapshot.at_s - AT_CALL_S, snapshot.at_s + AT_CALL_S);
+    snapshot.moment == SnapshotMoment::Sample
+        && snapshot.waits_in.is_empty()
+        && !context.calls_between(snapshot.pid, from_s, to_s).is_empty()
 }
 
 /// Returns the output streams of a descriptor.
@@ -217,7 +247,7 @@ fn finding(context: &RuleContext, span: &PendingSpan) -> Option<Finding> {
     let file = context.file_at(pid, fd, span.last.at_s);
     let discarded =
         file.is_some_and(|file| context.is_null(file) || context.is_private(file, span.first.at_s));
-    if length_s < MIN_S || span.waiting * 2 < span.snapshots || discarded {
+    if length_s < MIN_S || !span.waits(context) || discarded {
         return None;
     }
     let severity = if length_s >= LONG_S { Severity::High } else { Severity::Warn };

@@ -23,5 +23,6 @@ mod shared_input;
 mod shared_offset;
 mod small_calls;
 mod split_lines;
+mod stuck;
 mod torn_sockets;
 mod whole;
