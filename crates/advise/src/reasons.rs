@@ -1,7 +1,7 @@
 //! Sentences: why a way loses to the first, and what a way does not do.
 
 use weir_model::advise::{AdviceQuestion, PredictedCost, SyncPoint, WriteMethod};
-use weir_model::duration::{format_seconds, three_digits};
+use weir_model::duration::{format_seconds, percent, three_digits};
 use weir_model::number::about_bytes;
 use weir_model::{Mode, Size};
 
@@ -35,15 +35,11 @@ pub fn why_not(one: &Judged, first: &Judged, question: &AdviceQuestion) -> Strin
     gain(&own, &best).into_iter().chain(reasons).collect::<Vec<_>>().join("; ")
 }
 
-fn percent(value: f64) -> String {
-    format!("{} %", three_digits(value))
-}
-
 fn cost(own: &PredictedCost, best: &PredictedCost) -> Option<String> {
     let (own, best) = (deciding_percent(own), deciding_percent(best));
     (own > best * TIE).then(|| {
         let times = three_digits(own / best);
-        format!("costs {times} times as much: {} of the time, not {}", percent(own), percent(best))
+        format!("costs {times} times as much: {} of the time instead of {}", percent(own), percent(best))
     })
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use weir_model::{Size, Untrusted, errno};
+use weir_sys::error::errno_text;
 
 /// An error that prevents the start or the end of a run.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +61,10 @@ impl Error {
         Self::System {
             path: path.into(),
             call: call.into(),
-            error: errno_text(number, error),
+            error: match number {
+                0 => error.to_string(),
+                _ => errno_text(&io::Error::from_raw_os_error(number)),
+            },
             advice: advice.into(),
             general_advice: general_advice.into(),
         }
@@ -101,13 +105,6 @@ fn raw_errno(error: &io::Error) -> Option<i32> {
     let by_kind =
         || kinds.iter().find(|(kind, _)| *kind == error.kind()).map(|(_, errno)| errno.raw_os_error());
     error.raw_os_error().or_else(by_kind)
-}
-
-/// Returns the errno as text: `ENOSPC (No space left on device)`.
-fn errno_text(number: i32, error: &io::Error) -> String {
-    let Some(name) = errno::name(number) else { return error.to_string() };
-    let text = io::Error::from_raw_os_error(number).to_string();
-    format!("{name} ({})", text.split(" (os error").next().unwrap_or(&text))
 }
 
 fn advice_for(number: i32) -> &'static str {
@@ -182,7 +179,7 @@ mod tests {
             Error::errno("write", Path::new("/mnt/out"), rustix::io::Errno::NOSPC.raw_os_error()).to_string();
         assert_eq!(
             text,
-            "/mnt/out: write: ENOSPC (No space left on device); free some space, or use a smaller --size or another \
+            "/mnt/out: write: ENOSPC: No space left on device; free some space, or use a smaller --size or another \
              --dir"
         );
     }

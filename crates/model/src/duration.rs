@@ -43,6 +43,11 @@ pub fn format_seconds(seconds: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// Returns a share in percent: `0.540 %`; `below 0.01 %` for less.
+pub fn percent(value: f64) -> String {
+    if value < 0.01 { "below 0.01 %".into() } else { format!("{} %", three_digits(value)) }
+}
+
 /// Returns a number with three significant digits and no exponent: `0.0123`, `1.25`, `12.3`, `1234`.
 pub fn three_digits(value: f64) -> String {
     let magnitude = value.abs();

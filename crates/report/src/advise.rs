@@ -2,7 +2,7 @@
 
 use weir_model::Size;
 use weir_model::advise::{AdviceDocument, AdviceHost, Choice, OtherWay, TracedProgram, WriteMethod};
-use weir_model::duration::{format_seconds, three_digits};
+use weir_model::duration::{format_seconds, percent, three_digits};
 use weir_model::number::{about_bytes, counted, thousands};
 
 use crate::block::Block;
@@ -93,10 +93,6 @@ fn title(document: &AdviceDocument) -> String {
 /// Formats records or calls per second.
 fn rate(value: f64) -> String {
     if value >= 1000.0 { thousands(value.round() as u64) } else { three_digits(value) }
-}
-
-fn percent(value: f64) -> String {
-    if value < 0.01 { "below 0.01 %".into() } else { format!("{} %", three_digits(value)) }
 }
 
 fn lead(first: &Choice) -> String {
