@@ -56,7 +56,7 @@ fn program(image: &Image) -> Option<&str> {
 fn exact_size(stream: &StreamCounts) -> Option<u64> {
     let size = stream.asked_max;
     let calls = stream.bytes.div_ceil(size.max(1));
-    let moving = stream.calls.saturating_sub(stream.errors + stream.again + stream.zeros);
+    let moving = stream.moving_calls();
     (size > 0 && moving.abs_diff(calls) * 100 <= moving).then_some(size)
 }
 

@@ -45,14 +45,9 @@ pub(crate) fn is_below_knee(context: &RuleContext, stream: &StreamCounts) -> boo
         && (mean < COPIED_PIECE || !context.is_passed_through(stream))
 }
 
-/// Returns the number of calls that moved bytes.
-pub(crate) fn moving_calls(stream: &StreamCounts) -> u64 {
-    stream.calls.saturating_sub(stream.errors + stream.again + stream.zeros)
-}
-
 /// Returns whether a stream is written line by line.
 pub(crate) fn is_line_by_line(stream: &StreamCounts) -> bool {
-    let calls = moving_calls(stream);
+    let calls = stream.moving_calls();
     calls >= 100 && stream.newline_ends * 10 >= calls * 9 && (2.0..LONG_LINE).contains(&stream.mean_bytes())
 }
 
@@ -82,7 +77,7 @@ pub(crate) fn straddles_blocks(context: &RuleContext, stream: &StreamCounts) -> 
     let Some(file) = context.file(stream.file).filter(|file| file.kind == StreamKind::File) else {
         return false;
     };
-    let many = moving_calls(stream) >= 100 && stream.unaligned * 10 >= stream.calls;
+    let many = stream.moving_calls() >= 100 && stream.unaligned * 10 >= stream.calls;
     many && stream.mean_bytes() >= TINY as f64
         && (overwrites(context, file, stream) || file.flags & O_DSYNC != 0)
 }

@@ -2,14 +2,10 @@
 //! the request from the peer that must answer it, so neither end can gather its writes, and no read can return more than one
 //! answer.
 
-use weir_model::trace::StreamCounts;
+use weir_model::trace::{FIRST_CALLS, StreamCounts};
 use weir_model::{Direction, StreamKind};
 
-use crate::call_patterns::moving_calls;
 use crate::context::RuleContext;
-
-/// The number of calls at the start of a stream that every backend records one by one.
-const RECORDED_CALLS: usize = 8;
 
 /// The share of the first writes that a read must follow, unless no call was recorded. A request may have several writes.
 const SOMETIMES: f64 = 1.0 / 3.0;
@@ -28,7 +24,7 @@ impl<'a> RuleContext<'a> {
     pub fn flush_clause(&self, stream: &StreamCounts) -> &'static str {
         let answers = self.answers_to(stream);
         let is_asked =
-            answers.iter().any(|answers| moving_calls(answers) >= 2 && !self.answers_most(answers, stream));
+            answers.iter().any(|answers| answers.moving_calls() >= 2 && !self.answers_most(answers, stream));
         if is_asked {
             "; flush it before the program waits for the next input from the other end"
         } else {
@@ -40,7 +36,7 @@ impl<'a> RuleContext<'a> {
     pub fn is_answer(&self, stream: &StreamCounts) -> bool {
         let outputs = self.streams_of(stream.pid).iter().filter(|own| own.direction == Direction::Out);
         let mut outputs =
-            outputs.filter(|output| moving_calls(stream) * 2 <= moving_calls(output).saturating_mul(3));
+            outputs.filter(|output| stream.moving_calls() * 2 <= output.moving_calls().saturating_mul(3));
         outputs.any(|output| {
             let is_same = |answers: &&StreamCounts| (answers.fd, answers.file) == (stream.fd, stream.file);
             let answers = self.answers_to(output);
@@ -80,7 +76,7 @@ impl<'a> RuleContext<'a> {
                 let moves = if reads { timed.call.op.reads() } else { timed.call.op.writes() };
                 moves && timed.call.fd == stream.fd && timed.call.file == Some(stream.file)
             });
-            calls.take(RECORDED_CALLS).map(|timed| timed.at_s).collect()
+            calls.take(FIRST_CALLS as usize).map(|timed| timed.at_s).collect()
         };
         let (written, read) = (times(output, false), times(input, true));
         let last_read = *read.last()?;
@@ -92,7 +88,7 @@ impl<'a> RuleContext<'a> {
     /// Returns whether there are about as many answers as every other write. If calls of a gap could not be assigned to streams,
     /// the first calls decide.
     fn answers_most(&self, answers: &StreamCounts, output: &StreamCounts) -> bool {
-        let is_counted = moving_calls(answers) * 2 >= moving_calls(output);
+        let is_counted = answers.moving_calls() * 2 >= output.moving_calls();
         let is_sampled = answers.estimated || output.estimated;
         is_counted || is_sampled && self.alternation(output, answers).is_some_and(|share| share >= MOSTLY)
     }

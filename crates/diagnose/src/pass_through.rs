@@ -1,9 +1,8 @@
 //! Bytes that a process copies unchanged from one open file to another.
 
-use weir_model::trace::StreamCounts;
+use weir_model::trace::{FIRST_CALLS, StreamCounts};
 use weir_model::{Direction, StreamKind};
 
-use crate::call_patterns::moving_calls;
 use crate::context::RuleContext;
 
 /// An input and an output of a process with the same bytes.
@@ -26,9 +25,6 @@ impl PassThrough<'_> {
         figure * self.bytes as f64 / stream.bytes.max(1) as f64
     }
 }
-
-/// The number of calls at the start of a stream that every backend records one by one.
-const RECORDED_CALLS: usize = 8;
 
 /// Smaller copies cost too little to compare.
 const MIN_BYTES: u64 = 256 * 1024;
@@ -108,7 +104,7 @@ impl<'a> RuleContext<'a> {
                 && asked * 10 < input.asked.total()
         };
         let as_often = |input: &StreamCounts| {
-            let (read, written) = (moving_calls(input), moving_calls(output));
+            let (read, written) = (input.moving_calls(), output.moving_calls());
             // Calls in a gap may be missing from either stream.
             let tolerance =
                 if input.exact && output.exact { read.max(written) / 10 } else { read.min(written) };
@@ -183,7 +179,7 @@ impl<'a> RuleContext<'a> {
             moves && timed.pid == stream.pid && call.fd == stream.fd && call.result > 0
         });
         let mut next = 0;
-        let heads = calls.take(RECORDED_CALLS).map(|timed| {
+        let heads = calls.take(FIRST_CALLS as usize).map(|timed| {
             let position = next;
             next += timed.call.result as u64;
             (position, timed.call.head.as_slice())

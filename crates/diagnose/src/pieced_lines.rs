@@ -4,7 +4,6 @@
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, StreamKind};
 
-use crate::call_patterns::moving_calls;
 use crate::context::RuleContext;
 use crate::split_lines::{first_writes, has_one_end};
 
@@ -71,18 +70,18 @@ fn calls_per_line(context: &RuleContext, stream: &StreamCounts) -> Option<f64> {
     let calls_per_line = f64::from(calls) / f64::from(lines);
     let factor = stream.mean_bytes() / (bytes as f64 / f64::from(calls));
     // A line that ends with a call of its newline alone is not counted among the ends.
-    let most_ends = moving_calls(stream) as f64 / calls_per_line * SAME_SIZE;
+    let most_ends = stream.moving_calls() as f64 / calls_per_line * SAME_SIZE;
     let fits = (1.0 / SAME_SIZE..=SAME_SIZE).contains(&factor) && stream.newline_ends as f64 <= most_ends;
     fits.then_some(calls_per_line)
 }
 
 /// Returns whether the process of a stream reads from pipes, sockets or terminals about once for each line or more often.
 fn is_driven(context: &RuleContext, stream: &StreamCounts, calls_per_line: f64) -> bool {
-    let lines = moving_calls(stream) as f64 / calls_per_line;
+    let lines = stream.moving_calls() as f64 / calls_per_line;
     context.streams_of(stream.pid).iter().any(|input| {
         let kind = context.kind(input.file);
         let comes_from_others = matches!(kind, StreamKind::Pipe | StreamKind::Socket | StreamKind::Terminal);
-        input.direction == Direction::In && comes_from_others && moving_calls(input) as f64 * 2.0 >= lines
+        input.direction == Direction::In && comes_from_others && input.moving_calls() as f64 * 2.0 >= lines
     })
 }
 
@@ -91,6 +90,6 @@ fn together(a: &StreamCounts, b: &StreamCounts) -> [f64; 2] {
     let common_s = (a.last_s.min(b.last_s) - a.first_s.max(b.first_s)).max(0.0);
     [a, b].map(|stream| {
         let span_s = (stream.last_s - stream.first_s).max(1e-9);
-        moving_calls(stream) as f64 * (common_s / span_s).min(1.0)
+        stream.moving_calls() as f64 * (common_s / span_s).min(1.0)
     })
 }

@@ -3,15 +3,11 @@
 use std::collections::BTreeMap;
 
 use weir_model::StreamKind;
-use weir_model::trace::StreamCounts;
+use weir_model::trace::{FIRST_CALLS, StreamCounts};
 
-use crate::call_patterns::moving_calls;
 use crate::context::{RuleContext, TimedCall};
 use crate::flags::O_APPEND;
 use crate::text::is_plain;
-
-/// The first calls of a stream that a backend records one by one. Between later ones, calls are missing.
-const CONSECUTIVE_CALLS: usize = 8;
 
 /// The most writes of one stream that are examined.
 const EXAMINED_CALLS: usize = 64;
@@ -111,7 +107,7 @@ fn splits_of(writer: usize, line: OpenLine) -> impl Iterator<Item = SplitLine> {
 
 /// Returns whether a stream writes lines of a few calls each, so that one whose end was not recorded has an end.
 fn ends_lines(stream: &StreamCounts) -> bool {
-    stream.newline_ends >= 3 && moving_calls(stream) <= stream.newline_ends * MAX_PIECES
+    stream.newline_ends >= 3 && stream.moving_calls() <= stream.newline_ends * MAX_PIECES
 }
 
 fn ends_line(write: &TimedCall) -> bool {
@@ -129,8 +125,8 @@ pub(crate) fn first_writes<'a>(context: &RuleContext<'a>, stream: &StreamCounts)
     };
     let own = context.calls_on(stream.file).iter().filter(is_own);
     let mut writes: Vec<TimedCall> = own.copied().collect();
-    let all = stream.exact && writes.len() as u64 >= moving_calls(stream);
-    writes.truncate(if all { EXAMINED_CALLS } else { CONSECUTIVE_CALLS });
+    let all = stream.exact && writes.len() as u64 >= stream.moving_calls();
+    writes.truncate(if all { EXAMINED_CALLS } else { FIRST_CALLS as usize });
     let is_text = |write: &TimedCall| {
         let head = &write.call.head;
         !head.is_empty()

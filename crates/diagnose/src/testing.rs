@@ -1,8 +1,8 @@
 //! Recordings for tests, built call by call.
 
 use weir_model::trace::{
-    BackendKind, Buffer, Call, Event, EventKind, Exit, Image, Op, OpenFile, Overhead, Prices, Process,
-    Recording, RuntimeId, SnapshotMoment, StreamCounts, StreamTable,
+    BackendKind, Buffer, Call, Event, EventKind, Exit, HEAD_BYTES, Image, Op, OpenFile, Overhead, Prices,
+    Process, Recording, RuntimeId, SnapshotMoment, StreamCounts, StreamTable,
 };
 use weir_model::{Direction, Finding, Mode, Severity, SourceLanguage, StreamKind};
 
@@ -161,7 +161,7 @@ impl RecordingBuilder {
             result: head.len() as i64,
             asked: head.len() as u64,
             position: None,
-            head: head[..head.len().min(64)].into(),
+            head: head[..head.len().min(HEAD_BYTES)].into(),
             tail: head.last().copied(),
             paths: Vec::new(),
             rename: None,

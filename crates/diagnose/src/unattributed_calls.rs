@@ -3,7 +3,7 @@
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Severity};
 
-use crate::call_patterns::{TINY, moving_calls};
+use crate::call_patterns::TINY;
 use crate::context::RuleContext;
 use crate::cost::priced_s;
 use crate::text::total;
@@ -14,7 +14,7 @@ const MIN_CALLS: u64 = 1000;
 /// Returns a clause about the unattributed small calls that cost most, if their cost is worth a finding.
 pub(crate) fn unattributed_calls(context: &RuleContext) -> Option<String> {
     let is_small = |stream: &&StreamCounts| {
-        let calls = moving_calls(stream);
+        let calls = stream.moving_calls();
         !stream.is_known() && calls >= MIN_CALLS && stream.bytes < calls * TINY
     };
     let cost_s = |stream: &StreamCounts| priced_s(context.recording, stream);

@@ -56,7 +56,7 @@ pub(crate) fn worked_after_last_write(output: &RecorderOutput, process: &Process
         return false;
     }
     let last_write_s = outputs_of(output, process).map(|stream| stream.last_s).max_by(f64::total_cmp);
-    let writes: u64 = outputs_of(output, process).map(moving_calls).sum();
+    let writes: u64 = outputs_of(output, process).map(StreamCounts::moving_calls).sum();
     let written_bytes: u64 = outputs_of(output, process).map(|stream| stream.bytes).sum();
     let took_input = |input: &StreamCounts| {
         let Some(file) = output.files.get(input.file as usize) else { return false };
@@ -86,14 +86,10 @@ fn is_input(file: &OpenFile, input: &StreamCounts, started_s: f64) -> bool {
 fn reads_on(input: &StreamCounts, last_write_s: Option<f64>, writes: u64, written_bytes: u64) -> bool {
     let Some(last_write_s) = last_write_s else { return true };
     let follows = input.last_s > last_write_s + TICK_S;
-    let outnumbers = moving_calls(input) >= writes.saturating_mul(2) && input.last_s >= last_write_s;
+    let outnumbers = input.moving_calls() >= writes.saturating_mul(2) && input.last_s >= last_write_s;
     // The last read may be the one that met the end of the input: it brought nothing if as much was written as read.
     let may_be_end = input.zeros > 0 && input.bytes <= written_bytes;
     !may_be_end && (follows || outnumbers)
-}
-
-fn moving_calls(stream: &StreamCounts) -> u64 {
-    stream.calls.saturating_sub(stream.errors + stream.again + stream.zeros)
 }
 
 /// Returns whether a process used more CPU time than its threads can have used until its last write.

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use weir_model::trace::{Call, EventKind, Op, Rename, StreamCounts};
+use weir_model::trace::{Call, EventKind, FIRST_CALLS, Op, Rename, StreamCounts};
 use weir_sys::syscalls;
 use weir_trace_api::{RawCall, RawCounts, RawEvent};
 
@@ -127,7 +127,7 @@ impl Recorder {
             }
             let file = self.file_of(pid, fd);
             let regular = self.files.is_regular(file);
-            let after_fork = self.live_process(pid, 0.0).writes_after_fork < streams::FIRST_CALLS;
+            let after_fork = self.live_process(pid, 0.0).writes_after_fork < FIRST_CALLS;
             let relative = ns.saturating_sub(self.start_ns);
             is_event |=
                 self.streams.add_call((pid, image, fd, file, direction), call, relative, regular, after_fork);

@@ -65,7 +65,7 @@ struct LiveProcess {
     totals_at_start: Option<IoTotals>,
     latest_totals: Option<IoTotals>,
     unobserved_since_s: Option<f64>,
-    /// Number of writes since the start of the process or of its image that became events, up to `streams::FIRST_CALLS`.
+    /// Number of writes since the start of the process or of its image that became events, up to [`weir_model::trace::FIRST_CALLS`].
     writes_after_fork: u32,
     repeated_calls: HashMap<(Op, i32), u32>,
     /// CLOCK_MONOTONIC time of the last reported call, by thread.

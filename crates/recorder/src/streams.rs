@@ -3,14 +3,10 @@
 
 use foldhash::{HashMap, HashSet};
 use weir_model::Direction;
-use weir_model::trace::{Call, Op, StreamCounts};
+use weir_model::trace::{Call, FAILED_CALLS, FIRST_CALLS, Op, StreamCounts};
 use weir_sys::syscalls;
 use weir_trace_api::{RawCall, RawCounts};
 
-/// The first calls of a stream, and the first writes after a fork, become events of their own.
-pub(super) const FIRST_CALLS: u32 = 8;
-/// Limit of failed and short calls of a stream that become events.
-const FAILED_CALLS: u32 = 32;
 /// Block size of common file systems, for the count of unaligned calls.
 const BLOCK: u64 = 4096;
 

@@ -6,9 +6,16 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/shared_types.rs"));
 }
 
-use weir_model::Untrusted;
+use weir_model::{Untrusted, trace};
 
 pub use generated::*;
+
+// The rules rely on these limits of every backend.
+const _: () = assert!(
+    FIRST_CALLS == trace::FIRST_CALLS
+        && FAILED_CALLS == trace::FAILED_CALLS
+        && DATA_BYTES as usize == trace::HEAD_BYTES
+);
 
 /// A struct of events.h.
 ///

@@ -3,14 +3,12 @@
 use std::path::Path;
 
 use weir_model::Untrusted;
-use weir_model::trace::Op;
+use weir_model::trace::{HEAD_BYTES, Op};
 use weir_sys::file_system::link_status;
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::syscalls;
 use weir_trace_api::RawCall;
 
-/// The bytes of a call's data that an event carries ([`RawCall::head`]).
-const HEAD: usize = 64;
 /// The longest path in bytes: PATH_MAX of linux/limits.h.
 const PATH_MAX: usize = 4096;
 /// The most buffers of a vector: UIO_MAXIOV of linux/uio.h.
@@ -101,8 +99,8 @@ impl EnteredCall {
         let (Some(first), Some(last)) = (self.first(), self.address_of(bytes - 1)) else {
             return Default::default();
         };
-        let length = first.1.min(bytes).min(HEAD as u64) as usize;
-        let mut data = [0; HEAD + 1];
+        let length = first.1.min(bytes).min(HEAD_BYTES as u64) as usize;
+        let mut data = [0; HEAD_BYTES + 1];
         let got = ProcessMemory { pid: tid }.read_and_byte(first.0, last, &mut data[..=length]);
         let tail = (got > length).then(|| data[length]);
         let mut head = data[..got.min(length)].to_vec();
@@ -112,7 +110,7 @@ impl EnteredCall {
 
     /// Appends the bytes of the buffers after the first one to the first bytes of a call that moved `bytes`.
     fn gather_head(&self, tid: u32, bytes: u64, head: &mut Vec<u8>) {
-        let most = bytes.min(HEAD as u64) as usize;
+        let most = bytes.min(HEAD_BYTES as u64) as usize;
         let mut filled = self.pieces.iter().filter(|piece| piece.1 > 0);
         if filled.next().is_none_or(|first| head.len() as u64 != first.1) {
             return;
@@ -129,7 +127,7 @@ impl EnteredCall {
 
     /// Returns the first of the `bytes` that were read.
     fn bytes_read(&self, tid: u32, bytes: u64) -> Vec<u8> {
-        let first = self.first().map(|(address, room)| (address, room.min(bytes).min(HEAD as u64)));
+        let first = self.first().map(|(address, room)| (address, room.min(bytes).min(HEAD_BYTES as u64)));
         first.map_or_else(Vec::new, |(address, bytes)| {
             ProcessMemory { pid: tid }.bytes(address, bytes as usize)
         })

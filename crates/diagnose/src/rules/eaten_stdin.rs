@@ -8,7 +8,6 @@
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, SourceLanguage, StreamKind};
 
-use crate::call_patterns::moving_calls;
 use crate::context::{RuleContext, same_prefix};
 use crate::finding_builder::FindingBuilder;
 use crate::rule::Supersedes::OnPath;
@@ -146,7 +145,7 @@ fn reads_between(context: &RuleContext, owner: &StreamCounts, from_s: f64, to_s:
         .filter(|timed| timed.call.op.reads() && timed.call.result > 0)
         .map(|timed| timed.at_s)
         .collect();
-    let all_recorded = reads.len() as u64 >= moving_calls(owner);
+    let all_recorded = reads.len() as u64 >= owner.moving_calls();
     reads.iter().any(|at| (from_s..to_s).contains(at)) || !all_recorded
 }
 

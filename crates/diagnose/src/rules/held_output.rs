@@ -9,7 +9,7 @@
 //! unreadable buffers still runs and has taken input without any output, the finding says what is not decided, as info.
 
 use weir_model::duration::format_seconds;
-use weir_model::trace::{Buffer, StreamCounts};
+use weir_model::trace::{Buffer, FIRST_CALLS, StreamCounts};
 use weir_model::{Direction, Finding, Severity, SourceLanguage, StreamKind};
 
 use crate::awk_program::prints_every_record;
@@ -34,9 +34,6 @@ pub(crate) const RULE: Rule = Rule {
 
 /// Seconds after which a user misses a line. Calls and snapshots are not on time to the millisecond.
 const MIN_S: f64 = 0.95;
-
-/// The number of calls at the start of a stream that every backend records one by one.
-const RECORDED_CALLS: usize = 8;
 
 /// The reads before a write that show input arriving piece by piece: after each of them the program waited for more.
 const MIN_READS: usize = 3;
@@ -70,7 +67,7 @@ fn first_calls<'a>(context: &RuleContext<'a>, stream: &StreamCounts) -> Vec<Time
         let moves = if stream.direction == Direction::In { call.op.reads() } else { call.op.writes() };
         timed.pid == stream.pid && call.fd == stream.fd && moves
     };
-    let calls = context.calls_on(stream.file).iter().filter(is_own).take(RECORDED_CALLS);
+    let calls = context.calls_on(stream.file).iter().filter(is_own).take(FIRST_CALLS as usize);
     calls.filter(|timed| timed.call.result > 0).copied().collect()
 }
 
@@ -100,7 +97,7 @@ impl BlockSize {
 /// Judges an output by evidence (1).
 fn judge_blocks(context: &RuleContext, output: &StreamCounts) -> Option<Finding> {
     let mut writes = first_calls(context, output);
-    let moving = output.calls.saturating_sub(output.errors + output.again + output.zeros);
+    let moving = output.moving_calls();
     if writes.len() as u64 == moving {
         writes.pop(); // what was left at the end, or at a flush
     }
@@ -175,7 +172,7 @@ fn pieces_before(reads: &[TimedCall], writes: &[TimedCall], write: usize) -> Opt
     let pieces = reads.get(begin..end)?;
     let (first_s, last_s) = (pieces.first()?.at_s, pieces.last()?.at_s);
     // If more reads came than are recorded, these must have taken some time; otherwise they cover most of the time.
-    let spread_s = if end == RECORDED_CALLS { MIN_SPREAD_S } else { (written_s - first_s) / 2.0 };
+    let spread_s = if end == FIRST_CALLS as usize { MIN_SPREAD_S } else { (written_s - first_s) / 2.0 };
     (pieces.len() >= MIN_READS && last_s - first_s >= spread_s).then_some(first_s)
 }
 

@@ -8,7 +8,7 @@
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
-use crate::call_patterns::{is_line_by_line, is_synchronous, moving_calls};
+use crate::call_patterns::{is_line_by_line, is_synchronous};
 use crate::context::RuleContext;
 use crate::flags::O_APPEND;
 use crate::rule::Supersedes::OnStream;
@@ -46,7 +46,7 @@ fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
         StreamKind::Pipe => stream.calls as f64 / context.span_s(stream).max(1e-3) >= BULK_RATE,
         _ => false,
     };
-    let syncs = is_synchronous(context, stream) || stream.syncs * 2 >= moving_calls(stream);
+    let syncs = is_synchronous(context, stream) || stream.syncs * 2 >= stream.moving_calls();
     bulk && is_line_by_line(stream) && !syncs && !context.is_answered(stream) && !context.passes_on(stream)
 }
 

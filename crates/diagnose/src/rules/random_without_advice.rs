@@ -9,7 +9,7 @@ use weir_model::duration::format_seconds;
 use weir_model::trace::{Call, Op, StreamCounts};
 use weir_model::{Direction, Finding, Severity, Size, StreamKind};
 
-use crate::call_patterns::{moving_calls, rereads};
+use crate::call_patterns::rereads;
 use crate::context::RuleContext;
 use crate::flags::{FADV_RANDOM, O_DIRECT};
 use crate::rule::{GainKind, Rule, SeverityRule};
@@ -41,7 +41,7 @@ fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
     let Some(file) = context.file(stream.file) else { return false };
     let large = file.size_bytes.is_some_and(|size| size >= LARGE);
     let jumps = stream.jumps * 5 >= stream.calls;
-    let random = moving_calls(stream) >= 500 && jumps && stream.mean_bytes() < LARGE_READ;
+    let random = stream.moving_calls() >= 500 && jumps && stream.mean_bytes() < LARGE_READ;
     file.kind == StreamKind::File
         && file.flags & O_DIRECT == 0
         && large

@@ -9,7 +9,6 @@ use weir_model::number::about;
 use weir_model::trace::{Op, StreamCounts, StreamSum};
 use weir_model::{Direction, Finding, Gain, Severity, SourceLanguage, StreamKind};
 
-use crate::call_patterns::moving_calls;
 use crate::context::RuleContext;
 use crate::cost::priced_s;
 use crate::flags::{O_EXCL, O_TRUNC};
@@ -84,7 +83,7 @@ fn reopened<'a>(context: &RuleContext, stream: &'a StreamSum<'a>) -> Option<Reop
                     && file.flags & (O_TRUNC | O_EXCL) == 0
             })
     });
-    let mut writes: Vec<u64> = own.map(|opening| moving_calls(opening)).collect();
+    let mut writes: Vec<u64> = own.map(|opening| opening.moving_calls()).collect();
     let seen = writes.len() as u64;
     if seen < OPENINGS_MIN || seen * 10 < stream.openings.len() as u64 * 9 {
         return None;

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use weir_model::duration::format_seconds;
-use weir_model::trace::{Buffer, SnapshotMoment, StreamCounts};
+use weir_model::trace::{Buffer, FIRST_CALLS, SnapshotMoment, StreamCounts};
 use weir_model::{Direction, Finding, Severity};
 
 use crate::context::{BufferSnapshot, RuleContext, same_prefix};
@@ -42,9 +42,6 @@ const NEXT_SNAPSHOT_S: f64 = 0.65;
 
 /// The longest time between a call and its snapshot, which the eBPF backend takes within microseconds.
 const AT_CALL_S: f64 = 0.0005;
-
-/// The number of calls at the start of a stream that every backend records one by one.
-const RECORDED_CALLS: u64 = 8;
 
 /// A buffer whose oldest pending byte is the same from the first snapshot to the last.
 struct PendingSpan<'a> {
@@ -155,7 +152,8 @@ impl<'a> PendingSpan<'a> {
     fn end_s(&self, context: &RuleContext) -> f64 {
         let (pid, fd, last_s) = (self.first.pid, self.buffer.fd, self.last.at_s);
         let mut busy = outputs(context, pid, fd);
-        if busy.any(|out| out.first_s <= last_s && out.last_s > last_s && out.calls > RECORDED_CALLS) {
+        if busy.any(|out| out.first_s <= last_s && out.last_s > last_s && out.calls > u64::from(FIRST_CALLS))
+        {
             return last_s;
         }
         let calls = context.calls_between(pid, last_s, last_s + NEXT_SNAPSHOT_S).iter();
@@ -208,7 +206,7 @@ fn continues(context: &RuleContext, span: &PendingSpan, snapshot: &BufferSnapsho
 fn may_miss_writes(context: &RuleContext, span: &PendingSpan, snapshot: &BufferSnapshot, fd: i32) -> bool {
     outputs(context, snapshot.pid, fd).any(|stream| {
         let around = stream.first_s <= span.last.at_s && stream.last_s >= snapshot.at_s;
-        around && stream.calls > RECORDED_CALLS
+        around && stream.calls > u64::from(FIRST_CALLS)
     })
 }
 

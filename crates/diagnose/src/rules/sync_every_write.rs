@@ -14,7 +14,6 @@ use weir_model::duration::format_seconds;
 use weir_model::trace::{Op, StreamCounts};
 use weir_model::{Direction, Finding, Gain, Severity, StreamKind, Untrusted};
 
-use crate::call_patterns::moving_calls;
 use crate::context::RuleContext;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule};
@@ -109,7 +108,7 @@ impl<'a> SyncedFile<'a> {
     fn new(context: &RuleContext, streams: Vec<&'a StreamCounts>) -> Self {
         let outputs = || streams.iter().filter(|stream| stream.direction == Direction::Out);
         let syncs = streams.iter().map(|stream| stream.syncs).sum();
-        let writes = outputs().map(|stream| moving_calls(stream)).sum();
+        let writes = outputs().map(|stream| stream.moving_calls()).sum();
         let bytes = outputs().map(|stream| stream.bytes).sum();
         // A build has tens of thousands of files that are never synced.
         let cost_s = if syncs < HABIT { 0.0 } else { syncs as f64 * sync_s(context, &streams) };

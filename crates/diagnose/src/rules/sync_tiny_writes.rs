@@ -9,7 +9,7 @@ use weir_model::duration::format_seconds;
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Gain, Severity, StreamKind};
 
-use crate::call_patterns::{is_synchronous, moving_calls, straddles_blocks};
+use crate::call_patterns::{is_synchronous, straddles_blocks};
 use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::cost::BUFFER;
@@ -59,7 +59,7 @@ fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
         mean => mean < BUFFER as f64 / 2.0 && !straddles_blocks(context, stream),
     };
     let is_file = context.kind(stream.file) == StreamKind::File;
-    moving_calls(stream) >= 10 && small && is_file && is_synchronous(context, stream)
+    stream.moving_calls() >= 10 && small && is_file && is_synchronous(context, stream)
 }
 
 /// Returns whether the time for which the calls blocked was measured, and is too short for waits for a device.
@@ -82,7 +82,7 @@ fn waited_s(context: &RuleContext, stream: &StreamCounts, calls: u64) -> f64 {
 }
 
 fn finding(context: &RuleContext, stream: &StreamCounts) -> Option<Finding> {
-    let calls = moving_calls(stream);
+    let calls = stream.moving_calls();
     let needed = stream.bytes.div_ceil(BUFFER).max(1);
     let cost_s = waited_s(context, stream, calls);
     let gain = Gain {

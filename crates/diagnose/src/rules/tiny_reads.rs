@@ -8,7 +8,7 @@
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
-use crate::call_patterns::{is_below_knee, is_tiny, moving_calls};
+use crate::call_patterns::{is_below_knee, is_tiny};
 use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::rule::{GainKind, Rule, SeverityRule, VerdictForm};
@@ -37,7 +37,7 @@ fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
     let small = is_tiny(stream) || is_below_knee(context, stream);
     let kind = context.kind(stream.file);
     let bufferable = matches!(kind, StreamKind::File | StreamKind::Pipe | StreamKind::Socket);
-    moving_calls(stream) >= 100
+    stream.moving_calls() >= 100
         && small
         && bufferable
         && stream.jumps * 2 < stream.calls

@@ -8,9 +8,7 @@
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
-use crate::call_patterns::{
-    is_below_knee, is_line_by_line, is_synchronous, is_tiny, moving_calls, straddles_blocks,
-};
+use crate::call_patterns::{is_below_knee, is_line_by_line, is_synchronous, is_tiny, straddles_blocks};
 use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::rule::Supersedes::OnStream;
@@ -44,7 +42,7 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
 }
 
 fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
-    let moving = moving_calls(stream);
+    let moving = stream.moving_calls();
     let small = is_tiny(stream) || is_below_knee(context, stream) && !straddles_blocks(context, stream);
     let kind = context.kind(stream.file);
     let is_command = kind == StreamKind::Device && !context.is_passive_device(stream.file);

@@ -14,7 +14,6 @@ use weir_model::number::about;
 use weir_model::trace::StreamCounts;
 use weir_model::{DIRECT_WRITERS, Direction, Finding, Severity, StreamKind};
 
-use crate::call_patterns::moving_calls;
 use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
 use crate::flags::O_APPEND;
@@ -87,7 +86,7 @@ fn has_recorded_write(context: &RuleContext, stream: &StreamCounts) -> bool {
 
 /// Returns the number of calls that end within a line.
 fn cut_calls(stream: &StreamCounts) -> u64 {
-    moving_calls(stream).saturating_sub(stream.newline_ends)
+    stream.moving_calls().saturating_sub(stream.newline_ends)
 }
 
 /// Returns whether `a` writes text in full buffers that end within lines, while `b` writes.
@@ -222,12 +221,12 @@ fn mixed(
         context.stream_name(other),
         kind_name(context, torn.file),
         part(torn, cut_calls(torn)),
-        part(torn, moving_calls(torn))
+        part(torn, torn.moving_calls())
     );
     let lines = context.code_fix(torn.pid, torn.first_s, (torn.fd, Some(torn.file)), CodeFix::WholeLines);
     let code = format!("whole records in one write(2) each, with O_APPEND, in every writer: {lines}");
     let finding = context.finding(&RULE, Severity::High, torn.pid, torn.fd, Some(torn.file));
-    let finding = finding.count("cut_calls", cut_calls(torn)).count("calls", moving_calls(torn));
+    let finding = finding.count("cut_calls", cut_calls(torn)).count("calls", torn.moving_calls());
     let finding = finding.count("writers", writers.len() as u64);
     let finding = finding.figure("mean_bytes", torn.mean_bytes());
     finding.build_with_command(why, line_mode_command(context, writers), code)

@@ -2,8 +2,8 @@
 
 use weir_model::lab::step::LabStep;
 use weir_model::trace::{
-    BackendKind, Buffer, Call, Event, EventKind, Exit, Image, Op, OpenFile, Prices, Process, Recording,
-    RuntimeId, SnapshotMoment, StreamCounts,
+    BackendKind, Buffer, Call, Event, EventKind, Exit, HEAD_BYTES, Image, Op, OpenFile, Prices, Process,
+    Recording, RuntimeId, SnapshotMoment, StreamCounts,
 };
 use weir_model::{Direction, Mode, StreamKind};
 
@@ -88,7 +88,7 @@ fn write(text: &str) -> EventKind {
         result: text.len() as i64,
         asked: text.len() as u64,
         position: None,
-        head: text.as_bytes()[..text.len().min(64)].into(),
+        head: text.as_bytes()[..text.len().min(HEAD_BYTES)].into(),
         tail: text.bytes().last(),
         paths: Vec::new(),
         rename: None,

@@ -5,6 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::{Buffer, Exit, SnapshotMoment};
 use crate::Untrusted;
 
+/// The number of calls of a stream that each backend records one by one, from the first one on: enough to tell its mode.
+pub const FIRST_CALLS: u32 = 8;
+/// The number of failed and short calls of a stream that each backend records one by one.
+pub const FAILED_CALLS: u32 = 32;
+/// The number of first bytes that a call keeps.
+pub const HEAD_BYTES: usize = 64;
+
 /// Defines each operation once: the name of its system call, and its numbers on x86-64 and aarch64 (syscalls(2)).
 macro_rules! ops {
     ($($variant:ident = $name:literal: $x86_64:literal, $aarch64:tt;)*) => {

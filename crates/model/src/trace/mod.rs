@@ -23,7 +23,7 @@ pub use crate::runtime::{Logger, RuntimeId, SourceLanguage};
 pub use buffer::{Buffer, SnapshotMoment};
 pub use call_site::{CallSite, Frame, SampledCall, WriteSite};
 pub use document::{StreamRow, TraceDocument, TraceResult};
-pub use event::{Call, Event, EventKind, IN_VFORK, Op, Rename};
+pub use event::{Call, Event, EventKind, FAILED_CALLS, FIRST_CALLS, HEAD_BYTES, IN_VFORK, Op, Rename};
 pub use exit::{Exit, signal_name};
 pub use finding_group::FindingGroup;
 pub use mode::{ObservedMode, StreamModes, mode_of_calls};

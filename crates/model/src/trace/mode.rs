@@ -33,7 +33,7 @@ pub struct ObservedMode {
 /// * full: all calls but the last have one size, a multiple of 512, or are whole lines that almost fill a block;
 /// * mixed: anything else.
 pub fn mode_of_calls(counts: &StreamCounts) -> Option<Mode> {
-    let moving = counts.calls.saturating_sub(counts.errors + counts.again + counts.zeros);
+    let moving = counts.moving_calls();
     if moving == 0 {
         return None;
     }

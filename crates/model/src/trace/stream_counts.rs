@@ -238,9 +238,14 @@ impl StreamCounts {
         self.syncs as f64 * each_s
     }
 
+    /// Returns the number of calls that moved bytes.
+    pub fn moving_calls(&self) -> u64 {
+        self.calls.saturating_sub(self.errors + self.again + self.zeros)
+    }
+
     /// Returns the mean bytes of the calls that moved bytes; 0 if none did.
     pub fn mean_bytes(&self) -> f64 {
-        let moving = self.calls.saturating_sub(self.errors + self.again + self.zeros);
+        let moving = self.moving_calls();
         if moving == 0 { 0.0 } else { self.bytes as f64 / moving as f64 }
     }
 }
