@@ -33,9 +33,11 @@ for sanitizer in address thread undefined; do
     nm "$build/libweir.a" 2>/dev/null | grep -q "$mark" && flags+=("-fsanitize=$sanitizer")
 done
 
-works() { # COMPILER LANGUAGE: succeeds if the compiler makes programs of the language with the sanitizers
-    command -v "$1" >/dev/null &&
-        echo 'int main(void) { return 0; }' | "$1" "${flags[@]}" -x "$2" -o "$work/works" - 2>/dev/null
+works() { # COMPILER LANGUAGE OPTION…: succeeds if the compiler makes programs of the language with the sanitizers
+    local compiler=$1 language=$2
+    shift 2
+    command -v "$compiler" >/dev/null &&
+        echo 'int main(void) { return 0; }' | "$compiler" "${flags[@]}" "$@" -x "$language" -o "$work/works" - 2>/dev/null
 }
 
 expected=$'first line 7\nsecond\nx'
@@ -79,6 +81,28 @@ for compiler in gcc clang; do
             fail "$compiler -std=$standard with the program's own getline"
         fi
     done
+done
+
+# An inline call of no bytes on a stream without a buffer for writing passes no NULL to memcpy(3).
+cat >"$work/empty.c" <<'END'
+#include <weir/stdio.h>
+int main(void)
+{
+    FILE *f = fopen("/dev/null", "r");
+    return !f || fputs("", f) < 0 || fclose(f) != 0;
+}
+END
+for compiler in gcc g++ clang clang++; do
+    case $compiler in *++) language=c++ ;; *) language=c ;; esac
+    undefined=(-fsanitize=undefined -fno-sanitize-recover=undefined)
+    if ! works "$compiler" "$language" "${undefined[@]}"; then
+        skip "no undefined behaviour sanitizer of $compiler"
+    elif "$compiler" -x "$language" -O2 "${flags[@]}" "${undefined[@]}" -I../include "$work/empty.c" -x none -o "$work/empty" \
+        "$build/libweir.a" -pthread -lm && "$work/empty"; then
+        pass
+    else
+        fail "$compiler: an inline call of no bytes"
+    fi
 done
 
 # Code that would crash is a compile error; the same file without the line compiles.

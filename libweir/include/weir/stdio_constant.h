@@ -36,7 +36,8 @@ WEIR_STDIO_WRAPPER int weir_stdio_store(weir_stream *s, const void *from, size_t
     uint64_t at = WEIR_LOAD(&s->head.written), end = at + bytes + (newline != 0);
     if (!WEIR_LIKELY(WEIR_ONE_THREAD() && end <= WEIR_LOAD(&s->held_limit)))
         return 0;
-    memcpy((char *)(uintptr_t)at, from, bytes);
+    if (bytes) /* of a stream without a buffer `at` is NULL, which memcpy(3) does not take */
+        memcpy((char *)(uintptr_t)at, from, bytes);
     if (newline)
         ((char *)(uintptr_t)at)[bytes] = '\n';
     WEIR_PUBLISH(&s->head.written, end);
