@@ -11,7 +11,7 @@ use crate::Recorder;
 use crate::sampling_gaps::GapStream;
 use crate::scaling::KernelTotal;
 
-/// Sizes are read a little later than the totals: the two may differ by 1/32.
+/// Sizes are read a little later than the totals, and other files can have a few bytes: the two may differ by 1/32.
 const TOLERANCE: u64 = 32;
 
 /// The calls and bytes of a gap by stream; None is the unknown stream.
@@ -77,7 +77,14 @@ impl Recorder {
             return;
         }
         missing.retain(|(stream, _)| stream.is_some());
-        let (mut calls, mut bytes, mut rest) = (unknown.calls, unknown.bytes, room);
+        // A file gets no more than it has; the rest went to others.
+        let mut bytes = unknown.bytes.min(room);
+        let mut calls = share(unknown.calls, bytes, unknown.bytes).max(1);
+        let others = KernelTotal { calls: unknown.calls - calls, bytes: unknown.bytes - bytes };
+        if others != KernelTotal::default() {
+            add(missing, None, others);
+        }
+        let mut rest = room;
         for (stream, room) in streams.into_values() {
             let given = KernelTotal { calls: share(calls, room, rest), bytes: share(bytes, room, rest) };
             (calls, bytes, rest) = (calls - given.calls, bytes - given.bytes, rest - room);
@@ -260,7 +267,9 @@ mod tests {
         };
         let all = found(1600);
         assert_eq!(all, [(3, 100, 200, false), (3, 700, 1400, false)]);
-        assert_eq!(unknown(&found(1580)), None, "the size was read a little earlier");
+        assert_eq!(unknown(&found(1620)), None, "the size was read a little later");
+        assert_eq!(found(1620), all);
+        assert_eq!(unknown(&found(1580)), Some((10, 20)));
         assert_eq!(unknown(&found(1000)), Some((600, 1200)));
         assert_eq!(unknown(&found(2000)), Some((600, 1200)), "the file may have had bytes before");
     }
