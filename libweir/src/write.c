@@ -283,7 +283,7 @@ ssize_t weir_writev(weir_stream *s, const struct iovec *iov, int count)
         return total;
     weir__enter(s);
     ssize_t result = weir__start_writing(s);
-    if (result == 0)
+    if (result == 0 && total > 0)
         result = writev_held(s, iov, count, (size_t)total);
     weir__leave(s);
     return result;

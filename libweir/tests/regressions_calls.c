@@ -137,6 +137,18 @@ static void tell_with_file_lock(void)
     check(weir_close(s) == 0 && file_is("0123456789abc"), "the file");
 }
 
+static void writev_of_nothing(void)
+{
+    check_begin("weir_writev of no bytes");
+    weir_stream *s = open_new(O_RDWR, (struct weir_options){.flags = WEIR_LOCK_FILE, .mode = WEIR_NONE});
+    char bytes[4] = "";
+    check(weir_put_str(s, "0123456789") == 10 && weir_seek(s, 2, SEEK_SET) == 2, "seek");
+    check(weir_writev(s, &(struct iovec){bytes, 0}, 1) == 0 && weir_writev(s, NULL, 0) == 0, "nothing is written");
+    check(weir_tell(s) == 2, "the position is %d", (int)weir_tell(s));
+    check(weir_read(s, bytes, 3) == 3 && memcmp(bytes, "234", 3) == 0, "read");
+    check(weir_close(s) == 0 && file_is("0123456789"), "the file");
+}
+
 /* ---- arguments ---- */
 
 static const char *volatile nothing; /* volatile: the compiler must not see that the arguments are constant */
@@ -166,6 +178,7 @@ int main(void)
     commits();
     commits_after_flush();
     tell_with_file_lock();
+    writev_of_nothing();
     write_of_nothing();
     unlink(path);
     return check_finish("regressions_calls");
