@@ -122,6 +122,15 @@ ssize_t weir_read_some(weir_stream *s, void *to, size_t bytes)
     return result;
 }
 
+/* Grows the read buffer for `bytes` unread bytes, to twice its size if memory allows: a program may ask for one more byte
+ * at each call. */
+static int grow_for_peek(weir_stream *s, size_t bytes)
+{
+    size_t twice = weir__config(s)->read_capacity * 2;
+    int result = twice > bytes ? weir__grow_read(s, 0, twice) : -ENOMEM;
+    return result == -ENOMEM ? weir__grow_read(s, 0, bytes) : result;
+}
+
 ssize_t weir__peek_held(weir_stream *s, size_t bytes)
 {
     int result = weir__start_reading(s);
@@ -129,7 +138,7 @@ ssize_t weir__peek_held(weir_stream *s, size_t bytes)
         return result;
     while (weir__unread(s) < bytes && !weir__state(s)->eof && !weir__state(s)->read_error) {
         uint64_t unread = weir__unread(s);
-        if (bytes > weir__config(s)->read_capacity && (result = weir__grow_read(s, 0, bytes)) < 0)
+        if (bytes > weir__config(s)->read_capacity && (result = grow_for_peek(s, bytes)) < 0)
             return unread ? (ssize_t)unread : result;
         ssize_t got = weir__fill(s, bytes - unread);
         if (got < 0 && unread == 0)

@@ -123,6 +123,27 @@ static void commits_after_flush(void)
     }
 }
 
+/* ---- reading ---- */
+
+static void peek_of_a_growing_token(void)
+{
+    enum { TOKEN = 200000 };
+    check_begin("weir_peek of one byte more than there is, again and again");
+    weir_stream *s = open_new(O_RDWR, (struct weir_options){.buffer_bytes = 4096});
+    struct weir_stats stats;
+    char *at = NULL;
+    ssize_t have = 0, got;
+    for (int i = 0; i < TOKEN; i++)
+        weir_putc(s, 'a' + i % 26);
+    check(weir_seek(s, 0, SEEK_SET) == 0, "seek");
+    while ((got = weir_peek(s, &at, (size_t)have + 1)) > have)
+        have = got;
+    check(have == TOKEN && at[TOKEN - 1] == 'a' + (TOKEN - 1) % 26, "%zd bytes", have);
+    weir_get_stats(s, &stats);
+    check(stats.reads < 20, "%d reads", (int)stats.reads);
+    check(weir_close(s) == 0, "close");
+}
+
 /* ---- positions ---- */
 
 static void tell_with_file_lock(void)
@@ -177,6 +198,7 @@ int main(void)
     close(mkstemp(path));
     commits();
     commits_after_flush();
+    peek_of_a_growing_token();
     tell_with_file_lock();
     writev_of_nothing();
     write_of_nothing();
