@@ -16,6 +16,16 @@ void weir__discard_read(weir_stream *s)
     weir__set_limits(s);
 }
 
+void weir__discard_for_write(weir_stream *s, int64_t end)
+{
+    struct weir__state *state = weir__state(s);
+    int64_t bytes = (int64_t)(s->held_read_limit - weir__read_start(s));
+    state->discards += weir__unread(s) > 0;
+    state->discarded_from = end < bytes ? 0 : end - bytes;
+    state->discarded_upto = end < bytes ? 0 : end;
+    weir__discard_read(s);
+}
+
 int weir__start_reading(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
@@ -160,7 +170,7 @@ static void note_sequential(weir_stream *s)
     struct weir__state *state = weir__state(s);
     if (state->far_seeks >= FAR_SEEKS_ARE_RANDOM)
         state->advised = false;
-    state->far_seeks = 0;
+    state->far_seeks = state->discards = 0;
 }
 
 /* Makes space behind the unread bytes: moves them to the start of the buffer if its end is reached, or
@@ -203,12 +213,14 @@ static bool is_first_of_default_size(weir_stream *s)
  * caller wants; from a file with random access, blocks instead of the whole buffer. */
 static size_t request_size(weir_stream *s, size_t space, size_t want)
 {
-    struct weir__config *config = weir__config(s);
+    const struct weir__config *config = weir__config(s);
+    const struct weir__state *state = weir__state(s);
     size_t bytes = space;
     if (config->share && !config->seekable)
         bytes = want;
     else if (config->regular &&
-             (config->access == WEIR_ACCESS_RANDOM || weir__state(s)->far_seeks >= FAR_SEEKS_ARE_RANDOM))
+             (config->access == WEIR_ACCESS_RANDOM || state->far_seeks >= FAR_SEEKS_ARE_RANDOM ||
+              (config->access == WEIR_ACCESS_AUTO && state->discards >= FAR_SEEKS_ARE_RANDOM)))
         bytes = want > 4096 ? want : 4096;
     else if (is_first_of_default_size(s))
         bytes = want > FIRST_BYTES ? want : FIRST_BYTES;

@@ -133,7 +133,9 @@ struct weir__state {
     unsigned idle_ticks;  /* consecutive checks of the timer that found nothing pending */
     unsigned failed_locks; /* the timer's consecutive failed attempts to lock; only the timer uses it */
     int64_t quiet_ns;     /* the delay before the timer's next check of a stream that is not armed */
-    unsigned far_seeks;   /* consecutive seeks out of the read buffer */
+    unsigned far_seeks;   /* consecutive seeks out of the read buffer, or out of the one that a write has discarded */
+    unsigned discards;    /* consecutive changes to writing that discarded read-ahead bytes */
+    int64_t discarded_from, discarded_upto; /* the file's range that the last of them had in the buffer; 0: none */
     bool advised;         /* posix_fadvise(2) was called */
     _Atomic bool in_read; /* the lock's owner is blocked in a read; the stream is in a consistent state */
     _Atomic uintptr_t reader; /* the thread that has read into the read buffer, as in struct weir__lock; or 0 */

@@ -69,6 +69,12 @@ static bool within_buffer(weir_stream *s, int64_t target)
     return true;
 }
 
+/* Returns whether a position is outside of the read-ahead bytes that the write before the seek has discarded. */
+static bool is_out_of_discarded(const struct weir__state *state, int64_t pos)
+{
+    return state->discarded_upto && (pos < state->discarded_from || pos > state->discarded_upto);
+}
+
 /* Counts seeks out of the buffer: with random access read-ahead is useless. */
 static void count_far_seek(weir_stream *s)
 {
@@ -107,8 +113,9 @@ static int64_t seek_held(weir_stream *s, int64_t offset, int whence)
     int64_t pos = sink_seek(s, offset, whence);
     if (pos < 0)
         return pos;
-    if (had_read)
+    if (had_read || is_out_of_discarded(state, pos))
         count_far_seek(s);
+    state->discarded_from = state->discarded_upto = 0;
     weir__discard_read(s);
     state->eof = false;
     state->read_error = 0;

@@ -8,10 +8,11 @@
 static int switch_to_writing(weir_stream *s)
 {
     struct weir__state *state = weir__state(s);
+    int64_t end = state->pos;
     int result = weir__seek_back(s);
     if (result < 0)
         return result;
-    weir__discard_read(s);
+    weir__discard_for_write(s, end);
     state->reading = false;
     state->eof = false;
     if (weir__config(s)->direct)

@@ -144,6 +144,43 @@ static void peek_of_a_growing_token(void)
     check(weir_close(s) == 0, "close");
 }
 
+enum { RECORD_BYTES = 16, RECORDS = 65536, UPDATES = 200 };
+
+/* Adds one to the first byte of records, and checks what was read. */
+static void update_records(const char *name, size_t (*next)(size_t record), uint64_t most_bytes)
+{
+    check_begin("updates of records, %s", name);
+    weir_stream *s = open_new(O_RDWR, (struct weir_options){0});
+    struct weir_stats before, after;
+    char record[RECORD_BYTES];
+    for (uint32_t i = 0; i < RECORDS; i++)
+        weir_write(s, memcpy(memset(record, 'r', RECORD_BYTES), &i, sizeof i), RECORD_BYTES);
+    check(weir_flush(s) == 0 && weir_get_stats(s, &before) == 0, "fill the file");
+    size_t at = 0, wrong = 0;
+    for (int i = 0; i < UPDATES; i++, at = next(at)) {
+        uint32_t number = 0;
+        wrong += weir_seek(s, (int64_t)at * RECORD_BYTES, SEEK_SET) < 0;
+        wrong += weir_read(s, record, RECORD_BYTES) != RECORD_BYTES;
+        wrong += memcpy(&number, record, sizeof number) && number != at;
+        wrong += weir_seek(s, -RECORD_BYTES, SEEK_CUR) < 0 || weir_write(s, record, RECORD_BYTES) != RECORD_BYTES;
+    }
+    weir_get_stats(s, &after);
+    check(wrong == 0, "%zu wrong results", wrong);
+    uint64_t bytes = after.read_bytes - before.read_bytes;
+    check(bytes <= most_bytes, "%d bytes read", (int)bytes);
+    check(weir_close(s) == 0, "close");
+}
+
+static size_t next_record(size_t record) { return record + 1; }
+static size_t random_record(size_t record) { return (record * 25173 + 13849) % RECORDS; }
+
+static void updates(void)
+{
+    const uint64_t first = 3 * 131072;
+    update_records("one after the other", next_record, first + UPDATES * 4096);
+    update_records("at random", random_record, first + UPDATES * 4096);
+}
+
 /* ---- positions ---- */
 
 static void tell_with_file_lock(void)
@@ -199,6 +236,7 @@ int main(void)
     commits();
     commits_after_flush();
     peek_of_a_growing_token();
+    updates();
     tell_with_file_lock();
     writev_of_nothing();
     write_of_nothing();
