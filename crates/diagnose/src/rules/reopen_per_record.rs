@@ -92,8 +92,8 @@ fn reopened<'a>(context: &RuleContext, stream: &'a StreamSum<'a>) -> Option<Reop
     let each = writes[writes.len() / 2].max(1) as f64;
     let (calls, bytes, whole) = with_unknown(context, &stream.sum);
     let exact = stream.sum.exact && calls == stream.sum.calls;
-    let is_known = exact || !whole && stream.sum.at_least;
-    let openings = if is_known { seen } else { ((calls as f64 / each) as u64).max(seen) };
+    // Openings of one descriptor within a sampling window are counted as one, so that the calls tell more than they.
+    let openings = if exact { seen } else { ((calls as f64 / each) as u64).max(seen) };
     let reopened = Reopened { stream: &stream.sum, seen, openings, writes: calls, bytes, exact, whole };
     (each <= MAX_WRITES && bytes / openings < BLOCK).then_some(reopened)
 }

@@ -84,6 +84,15 @@ fn calls_of_gaps_that_may_belong_to_other_streams_are_not_counted() {
     let finding = mixed.finding("reopen-per-record");
     assert!(finding.why.contains("at least 2,000 times"), "{}", finding.why);
     assert_eq!(finding.evidence["least_openings"], 2000.0);
+    // One opening has the calls of others in its window.
+    (mixed.0.counts[0].calls, mixed.0.counts[0].bytes) = (501, 11 * 501);
+    let finding = mixed.finding("reopen-per-record");
+    assert!(
+        finding.why.contains("at least 2,500 times") && finding.why.contains("11 bytes"),
+        "{}",
+        finding.why
+    );
+    (mixed.0.counts[0].calls, mixed.0.counts[0].bytes) = (1, 11);
     // One opening has a share of a gap.
     let share = &mut mixed.0.counts[1999];
     (share.calls, share.bytes, share.at_least) = (1161, 11 * 1161, false);
