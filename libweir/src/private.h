@@ -193,6 +193,7 @@ struct weir__config {
     bool stdio_wide_memory; /* of open_wmemstream(3): the sink takes whole objects of wchar_t */
     int lock_fd;           /* file_lock.c: locks the file; -1: `fd` does. Valid if lock_pid is this process */
     int lock_pid;          /* the process that opened lock_fd; 0: none */
+    bool has_ties;         /* weir_tie has stored this stream in another one's `tied`; accessed as an atomic */
 };
 
 extern size_t weir__page; /* bytes of a page; set by weir__process_init */

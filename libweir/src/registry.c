@@ -70,6 +70,17 @@ static void wait_for_refs(weir_stream *s)
     }
 }
 
+/* Unties the streams that are tied to this one. Most streams have none: closing them takes no time for the others. */
+static void remove_ties(weir_stream *s)
+{
+    weir_stream *other;
+    if (!__atomic_load_n(&weir__config(s)->has_ties, __ATOMIC_RELAXED))
+        return;
+    for (size_t at = 0; (other = weir__next_stream(&at)) != NULL;)
+        if (weir__config(other)->tied == s)
+            weir__config(other)->tied = NULL;
+}
+
 void weir__unregister(weir_stream *s)
 {
     size_t slot = weir__config(s)->slot;
@@ -77,10 +88,7 @@ void weir__unregister(weir_stream *s)
     atomic_store(&atomic_load(&chunks[slot / CHUNK_SLOTS])->slot[slot % CHUNK_SLOTS], NULL);
     if (slot < weir__globals->first_free)
         weir__globals->first_free = slot;
-    weir_stream *other;
-    for (size_t at = 0; (other = weir__next_stream(&at)) != NULL;)
-        if (weir__config(other)->tied == s)
-            weir__config(other)->tied = NULL;
+    remove_ties(s);
     weir__registry_unlock();
     weir__stale_wait(s);
     wait_for_refs(s);

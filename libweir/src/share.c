@@ -16,6 +16,8 @@ int weir_tie(weir_stream *in, weir_stream *out)
     if (in == out)
         return -EINVAL;
     weir__enter(in);
+    if (out)
+        __atomic_store_n(&weir__config(out)->has_ties, true, __ATOMIC_RELAXED);
     weir__config(in)->tied = out;
     weir__leave(in);
     return 0;

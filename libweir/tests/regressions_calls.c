@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -207,6 +208,28 @@ static void writev_of_nothing(void)
     check(weir_close(s) == 0 && file_is("0123456789"), "the file");
 }
 
+/* ---- many streams ---- */
+
+/* Closing a stream that no other one is tied to does not look at the others: the memory of one cannot be read meanwhile. */
+static void closing_beside_others(void)
+{
+    check_begin("the time of closing does not depend on the number of streams");
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    weir_stream *s, *other;
+    int status = -1;
+    check(weir_open_memory(&other, "", 1, NULL) == 0 && weir_open_memory(&s, "", 1, NULL) == 0, "open");
+    pid_t child = fork();
+    if (child == 0) {
+        weir_getc(s);
+        weir_getc(other);
+        if (mprotect((char *)other + page, page, PROT_NONE) != 0)
+            _exit(1);
+        _exit(weir_close(s) != 0);
+    }
+    check(waitpid(child, &status, 0) == child && status == 0, "the child ended with %#x", (unsigned)status);
+    check(weir_close(s) == 0 && weir_close(other) == 0, "close");
+}
+
 /* ---- arguments ---- */
 
 static const char *volatile nothing; /* volatile: the compiler must not see that the arguments are constant */
@@ -240,6 +263,7 @@ int main(void)
     tell_with_file_lock();
     writev_of_nothing();
     write_of_nothing();
+    closing_beside_others();
     unlink(path);
     return check_finish("regressions_calls");
 }
