@@ -91,7 +91,9 @@ fn reopened<'a>(context: &RuleContext, stream: &'a StreamSum<'a>) -> Option<Reop
     writes.sort_unstable();
     let each = writes[writes.len() / 2].max(1) as f64;
     let (calls, bytes, whole) = with_unknown(context, &stream.sum);
-    let exact = stream.sum.exact && calls == stream.sum.calls;
+    // Without the events of some openings, their calls are those of others.
+    let all_seen = calls == seen || context.recording.overhead.lost_events == 0;
+    let exact = stream.sum.exact && calls == stream.sum.calls && all_seen;
     // Openings of one descriptor within a sampling window are counted as one, so that the calls tell more than they.
     let openings = if exact { seen } else { ((calls as f64 / each) as u64).max(seen) };
     let reopened = Reopened { stream: &stream.sum, seen, openings, writes: calls, bytes, exact, whole };

@@ -109,3 +109,14 @@ fn the_program_that_opened_again_is_named_not_one_that_was_executed_later() {
     let why = builder.finding("reopen-per-record").why;
     assert!(why.starts_with("prog (1) opened"), "{why}");
 }
+
+#[test]
+fn openings_whose_events_were_lost_are_counted_by_their_calls() {
+    let mut builder = appender(2000, APPEND, 1);
+    builder.0.counts.pop();
+    builder.0.counts[0].calls = 30_001;
+    let openings = |builder: &RecordingBuilder| builder.finding("reopen-per-record").evidence["openings"];
+    assert_eq!(openings(&builder), 2000.0, "one session was long");
+    builder.0.overhead.lost_events = 9000;
+    assert_eq!(openings(&builder), 32_000.0);
+}
