@@ -1,33 +1,49 @@
 /* mode.c: changes the mode and the buffer of an open stream. */
 #include "private.h"
 
+/* Publishes an incomplete record, which becomes plain bytes. */
+static uint64_t publish_record(weir_stream *s)
+{
+    uint64_t begun = weir__state(s)->record_bytes;
+    weir__state(s)->record_bytes = 0;
+    weir__publish(s, begun);
+    return begun;
+}
+
+/* Makes the newest `begun` bytes an incomplete record again, unless a part of them was written. */
+static void take_record_back(weir_stream *s, uint64_t begun)
+{
+    struct weir_head *head = weir__head(s);
+    if (!begun || weir__pending(s) < begun)
+        return;
+    weir__state(s)->record_bytes = begun;
+    WEIR_PUBLISH(&head->written, WEIR_LOAD(&head->written) - begun);
+}
+
 /* Writes the pending bytes that the new mode would already have written. */
 static int apply_mode(weir_stream *s, enum weir_mode mode)
 {
     struct weir__config *config = weir__config(s);
     enum weir_mode before = config->mode;
+    uint64_t begun = mode == WEIR_RECORD ? 0 : publish_record(s);
     config->mode = mode;
     int result = config->can_write && config->sink->write ? weir__after_append(s, weir__drained(s)) : 0;
     if (result == 0 && config->uring && mode != WEIR_FULL)
         result = config->sink->finish(s);
-    if (result < 0)
+    if (result < 0) {
         config->mode = before;
+        take_record_back(s, begun);
+    }
     return result;
 }
 
 static int set_mode_held(weir_stream *s, enum weir_mode mode, size_t bytes)
 {
     struct weir__config *config = weir__config(s);
-    struct weir__state *state = weir__state(s);
     if (mode > WEIR_RECORD || bytes > WEIR_BUFFER_MAX)
         return -EINVAL;
     if (mode == WEIR_AUTO)
         mode = config->fd == 2 ? WEIR_NONE : config->terminal ? WEIR_LINE : WEIR_FULL;
-    if (state->record_bytes && mode != WEIR_RECORD) { /* the incomplete record becomes plain bytes */
-        uint64_t begun = state->record_bytes;
-        state->record_bytes = 0;
-        weir__publish(s, begun);
-    }
     int result = 0;
     if (config->can_write && config->sink->write && bytes)
         result = weir__drain(s);

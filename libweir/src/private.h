@@ -15,7 +15,8 @@
  * processes that inspect the stream from outside all read these two numbers. In WEIR_RECORD mode the
  * state->record_bytes bytes above `written` belong to a record that is not complete yet.
  *
- * STORES. Only the owner changes `written`: it publishes bytes, and weir__reset sets it to 0. Only
+ * STORES. Only the owner changes `written`: it publishes bytes, weir__reset sets it to 0, and weir_set_mode takes an
+ * incomplete record back if the write that the new mode requires has failed and written no part of it. Only
  * weir__write_out advances `drained`, and lowers it if it takes back what it wrote (file_lock.c). weir__reset requires drained == written, so a published byte never
  * moves. It stores written = 0 before drained = 0: a reader between the two stores sees written < drained,
  * which means an empty buffer. The delay timer never resets.

@@ -48,10 +48,42 @@ static void seek_after_a_read_error(void)
     fake_file_free(&f);
 }
 
+/* A change of the mode that fails leaves the incomplete record as it is. */
+static void set_mode_fails(int error, size_t bytes, bool pending)
+{
+    struct fake_file f;
+    struct weir_options options = {.mode = WEIR_RECORD, .buffer_bytes = 64};
+    check_begin("weir_set_mode with %zu bytes fails with %d, %d complete records", bytes, error, pending);
+    weir_stream *s = open_fake(&f, O_WRONLY, options, 0);
+    if (pending)
+        weir_putrec(s, "first", 5);
+    weir_put_str(s, "begun-");
+    fake_forget();
+    set_fault(FAKE_WRITE, error, 100);
+    check(weir_set_mode(s, WEIR_NONE, bytes) == -error && weir_get_mode(s) == WEIR_RECORD, "set_mode");
+    check(weir__state(s)->record_bytes == 6 && weir__pending(s) == (pending ? 6 : 0), "the record is incomplete");
+    fake_plan(NULL);
+    weir_clear(s);
+    check(weir_flush(s) == 0 && weir_set_mode(s, WEIR_RECORD, 0) == 0, "flush");
+    weir_put_str(s, "again-");
+    fake_forget();
+    set_fault(FAKE_WRITE, error, 100);
+    check(weir_set_mode(s, WEIR_NONE, bytes) == -error, "set_mode");
+    fake_plan(NULL);
+    weir_clear(s);
+    check(weir_putrec(s, "end", 3) == 3 && weir_set_mode(s, WEIR_NONE, bytes) == 0, "without a fault");
+    check(weir_putc(s, '.') == '.' && weir_close(s) == 0, "close");
+    const char *expected = pending ? "first\nbegun-again-end\n." : "begun-again-end\n.";
+    check(f.size == strlen(expected) && memcmp(f.bytes, expected, f.size) == 0, "%.*s", (int)f.size, (char *)f.bytes);
+    fake_file_free(&f);
+}
+
 int main(void)
 {
     fake_install();
     check_begin("seek_after_a_read_error");
     seek_after_a_read_error();
+    for (int i = 0; i < 8; i++)
+        set_mode_fails(i & 1 ? ENOSPC : EAGAIN, i & 2 ? 128 : 0, i & 4);
     return check_finish("regressions_errors");
 }
