@@ -185,6 +185,9 @@ struct weir__config {
     struct weir__uring *uring;
     char *temporary;       /* weir_open_replace: path of the temporary file, which becomes `path` */
     int temporary_pid;     /* the process that created it; only this process removes it */
+    mode_t set_id_bits;    /* S_ISUID and S_ISGID of the file that weir_replace replaces */
+    uid_t old_owner;       /* of that file: the new one gets the bits if it has the same owner and group */
+    gid_t old_group;
     char *path;            /* as given to weir_open, or NULL */
     size_t slot;           /* index in the registry */
     bool stdio_failed;     /* the error indicator of stdio/ */

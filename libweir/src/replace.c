@@ -62,20 +62,40 @@ static int create_temporary(const char *path, mode_t permissions, char **tempora
     return fd;
 }
 
-/* Copies the permissions of the replaced file, and its owner if permitted. */
+enum { SET_ID_BITS = S_ISUID | S_ISGID };
+
+/* Copies the permissions of the replaced file, and its owner if permitted. set_id_bits_again adds the set-user-ID bits. */
 static int copy_attributes(int fd, const struct stat *old)
 {
-    mode_t mode = old->st_mode;
-    if (fchown(fd, old->st_uid, old->st_gid) != 0 && fchown(fd, (uid_t)-1, old->st_gid) != 0)
-        mode &= ~(mode_t)(S_ISUID | S_ISGID); /* do not grant set-user-ID rights to a different owner */
-    return (int)WEIR_CALL(fchmod(fd, mode & 07777));
+    if (fchown(fd, old->st_uid, old->st_gid) != 0)
+        (void)!fchown(fd, (uid_t)-1, old->st_gid);
+    return (int)WEIR_CALL(fchmod(fd, old->st_mode & 07777 & ~(mode_t)SET_ID_BITS));
 }
 
-/* Returns 1 with *old set, 0 if there is no file at `path`, or -errno. */
+/* Gives the new file the set-user-ID and set-group-ID bits of the replaced one, but grants no rights to a different owner or
+ * group. A write by an ordinary user clears the bits: this comes after the last one. */
+static int set_id_bits_again(weir_stream *s)
+{
+    struct weir__config *config = weir__config(s);
+    struct stat new;
+    if (!config->set_id_bits)
+        return 0;
+    int result = weir__flush_held(s);
+    if (result == 0)
+        result = (int)WEIR_CALL(weir__kernel.fstat(config->fd, &new));
+    if (result < 0 || new.st_uid != config->old_owner || new.st_gid != config->old_group)
+        return result;
+    weir__state(s)->synced = weir__state(s)->synced_whole = 0; /* the sync must cover the bits */
+    return (int)WEIR_CALL(fchmod(config->fd, (new.st_mode & 07777) | config->set_id_bits));
+}
+
+/* Returns 1 with *old set, 0 with *old zeroed if there is no file at `path`, or -errno. */
 static int find_old(const char *path, struct stat *old)
 {
-    if (stat(path, old) != 0)
+    if (stat(path, old) != 0) {
+        memset(old, 0, sizeof *old);
         return errno == ENOENT ? 0 : -errno;
+    }
     return S_ISREG(old->st_mode) ? 1 : -EINVAL;
 }
 
@@ -86,19 +106,18 @@ static void discard(int fd, char *temporary)
     free(temporary);
 }
 
-/* Creates the temporary file with the permissions and the owner of the replaced file. Until it has both, only
- * this user may open it: a descriptor that another user got would show the new content. */
-static int make_temporary(const char *path, char **temporary)
+/* Creates the temporary file with the permissions and the owner of the replaced file, *old if there is one. Until it has
+ * both, only this user may open it: a descriptor that another user got would show the new content. */
+static int make_temporary(const char *path, char **temporary, struct stat *old)
 {
-    struct stat old;
-    int exists = find_old(path, &old);
+    int exists = find_old(path, old);
     for (int i = 0; i < ATTEMPTS && exists >= 0; i++) {
         int fd = create_temporary(path, exists ? 0600 : 0666, temporary);
         if (fd < 0)
             return fd;
         int existed = exists;
-        exists = find_old(path, &old);
-        int result = exists <= 0 ? exists : existed ? copy_attributes(fd, &old) : -EAGAIN;
+        exists = find_old(path, old);
+        int result = exists <= 0 ? exists : existed ? copy_attributes(fd, old) : -EAGAIN;
         if (result == 0 && existed == exists)
             return fd;
         discard(fd, *temporary); /* another program created or removed the file: repeat */
@@ -111,7 +130,8 @@ static int make_temporary(const char *path, char **temporary)
 static int open_temporary(weir_stream **s, const char *path, const struct weir_options *options)
 {
     char *temporary;
-    int fd = make_temporary(path, &temporary);
+    struct stat old;
+    int fd = make_temporary(path, &temporary, &old);
     if (fd < 0)
         return fd;
     int result = weir__open_fd(s, fd, O_WRONLY, temporary, options);
@@ -119,8 +139,12 @@ static int open_temporary(weir_stream **s, const char *path, const struct weir_o
         discard(fd, temporary);
         return result;
     }
-    weir__config(*s)->temporary = temporary;
-    weir__config(*s)->temporary_pid = (int)getpid();
+    struct weir__config *config = weir__config(*s);
+    config->temporary = temporary;
+    config->temporary_pid = (int)getpid();
+    config->set_id_bits = old.st_mode & SET_ID_BITS;
+    config->old_owner = old.st_uid;
+    config->old_group = old.st_gid;
     return 0;
 }
 
@@ -161,7 +185,9 @@ void weir__remove_temporary(const weir_stream *s)
 static int commit(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
-    int result = weir__sync_held(s, WEIR_WHOLE); /* WEIR_WHOLE includes owner and permissions */
+    int result = set_id_bits_again(s);
+    if (result == 0)
+        result = weir__sync_held(s, WEIR_WHOLE); /* WEIR_WHOLE includes owner and permissions */
     if (result < 0)
         return result;
     result = (int)WEIR_CALL(weir__kernel.rename(config->temporary, config->path));
