@@ -11,7 +11,8 @@
  * program also ends, waiting threads release the locks after HOLD_MS, if the exiting thread sleeps (lock.c).
  *
  * EXEC. The streams are flushed and their locks kept; if the exec fails, the locks are released. Streams stay
- * buffered, and the registry is not locked. DAEMON: the streams are flushed, because daemon(3) ends the process by
+ * buffered, and the registry is not locked. execve(2) may be called in a signal handler: a stream whose write the handler
+ * has interrupted is left alone (weir__is_writing). DAEMON: the streams are flushed, because daemon(3) ends the process by
  * _exit(2) and continues in a child.
  *
  * A NON-BLOCKING DESCRIPTOR may have no room for all bytes. They would be lost without an error that a function
@@ -61,6 +62,12 @@ bool weir__lock_unless_reading(weir_stream *s, struct weir__patience *p, bool de
     }
     weir__note_wait(0);
     return acquired;
+}
+
+bool weir__is_writing(const weir_stream *s)
+{
+    uintptr_t writer = atomic_load_explicit(&weir__state(s)->writer, memory_order_relaxed);
+    return writer && writer == weir__this_thread();
 }
 
 /* Locks a stream that only its own thread uses. That thread's calls begun before the membarrier are counted in
@@ -281,7 +288,7 @@ void weir__before_exec(void)
     struct weir__patience patience;
     weir__patience_begin(&patience);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
-        if (!is_flushed_at_exec(s) || !weir__enter_for_flush(s, &patience))
+        if (!is_flushed_at_exec(s) || weir__is_writing(s) || !weir__enter_for_flush(s, &patience))
             continue;
         if (!weir__config(s)->copied || drop_inherited(s))
             flush_for_next_program(s, flush_patiently);
@@ -299,7 +306,7 @@ void weir__after_exec(void)
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
         bool without_lock = weir__one_thread() && !weir__locking(s);
         bool entered = without_lock || atomic_load(&weir__state(s)->lock.owner) == weir__this_thread();
-        if (!is_flushed_at_exec(s) || !entered)
+        if (!is_flushed_at_exec(s) || weir__is_writing(s) || !entered)
             continue;
         if (weir__config(s)->direct)
             weir__direct_lend(s, false);

@@ -227,6 +227,9 @@ bool weir__belongs_to(const weir_stream *s, int pid);
 /* Locks the stream of any thread; weir__leave_after_flush unlocks it. Returns false at the end of the patience, or if nothing
  * is pending and the owner is blocked in a read. Afterwards still waits a short time. */
 bool weir__enter_for_flush(weir_stream *s, struct weir__patience *p);
+/* Returns whether the calling thread is in a system call that writes the stream: it is in a signal handler, or in the
+ * program's function of weir_open_callbacks. The written bytes are not accounted yet, so a flush would write them twice. */
+bool weir__is_writing(const weir_stream *s);
 void weir__leave_after_flush(weir_stream *s);
 /* As weir__flush_held, for a stream that weir__enter_for_flush has locked: its own thread may be in an inline call,
  * which does not lock, or between weir_reserve and weir_commit. Leaves the offsets where they are, as the timer does. */

@@ -70,7 +70,7 @@ static void before_fork(void)
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
         struct weir__config *config = weir__config(s);
         bool flushes = config->on_fork == WEIR_FORK_FLUSH || config->share;
-        if (!flushes || !weir__belongs_to(s, pid) || !weir__enter_for_flush(s, &patience))
+        if (!flushes || !weir__belongs_to(s, pid) || weir__is_writing(s) || !weir__enter_for_flush(s, &patience))
             continue;
         weir__flush_in_place(s);
         weir__leave_after_flush(s);
