@@ -27,7 +27,7 @@ pub(crate) const RULE: Rule = Rule {
     title: "Records of several writers not kept apart",
     meaning: "nothing keeps the records of several writers apart: they can mix, or they overwrite each other",
     position: 120,
-    severity: SeverityRule::Effect { least: Severity::High, most: Severity::High },
+    severity: SeverityRule::Effect { least: Severity::Warn, most: Severity::High },
     gain: GainKind::None,
     judge,
     ..Rule::DEFAULT
@@ -195,14 +195,14 @@ fn pieced(context: &RuleContext, writers: &[&StreamCounts], lines: &PiecedLines)
     let [of_torn, of_other] = lines.together.map(|calls| about(calls as u64));
     let why = format!(
         "{} and {} write to one {} at once, {of_torn} and {of_other} calls, and both write a line in several calls, the \
-            first in {:.0}: what one writes between two of them splits a line of the other. Calls do not show how often that \
-            happened.",
+            first in {:.0}: what one writes between two of them splits a line of the other, unless a lock \
+            keeps them apart, which weir does not see. Calls do not show how often that happened.",
         context.stream_name(torn),
         context.stream_name(other),
         kind_name(context, torn.file),
         lines.calls_per_line,
     );
-    let finding = context.finding(&RULE, Severity::High, torn.pid, torn.fd, Some(torn.file));
+    let finding = context.finding(&RULE, Severity::Warn, torn.pid, torn.fd, Some(torn.file));
     let finding =
         finding.figure("calls_per_line", lines.calls_per_line).count("writers", writers.len() as u64);
     finding.figure("mean_bytes", torn.mean_bytes()).build(why, whole_records(context, torn) + ".")
