@@ -23,7 +23,7 @@ const PAUSE_GROWTH: u64 = 10;
 const MAX_FILES: usize = 32;
 
 /// The buffers of processes that ended before their memory was read, or that have another tracer.
-const UNSTOPPED: &str = "the buffers of processes that weir could not stop before their end";
+const UNSTOPPED: &str = "the buffers of processes that weir could not stop";
 
 /// All buffers, where nothing tells which programs run.
 const WITHOUT_PROC: &str = "buffers of programs (/proc is not mounted)";
