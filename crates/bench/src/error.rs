@@ -161,7 +161,7 @@ mod tests {
     fn a_limit_of_the_file_size_is_named_without_options_of_bench() {
         let number = rustix::io::Errno::FBIG.raw_os_error();
         let text = Error::errno("write", Path::new("f"), number).without_options_of_bench().to_string();
-        assert_eq!(text, "f: write: EFBIG (File too large); raise the file size limit (ulimit -f)");
+        assert_eq!(text, "f: write: EFBIG: File too large; raise the file size limit (ulimit -f)");
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         let wrapped = tempfile::Builder::new().tempdir_in("/nonexistent").unwrap_err();
         assert_eq!(wrapped.raw_os_error(), None, "tempfile wraps");
         let text = Error::system("mkdir", Path::new("/nonexistent"), &wrapped, "").to_string();
-        assert!(text.contains("ENOENT (No such file or directory)"), "{text}");
+        assert!(text.contains("ENOENT: No such file or directory"), "{text}");
     }
 
     #[test]
