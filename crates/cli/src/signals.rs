@@ -51,9 +51,7 @@ pub fn tracer_stop_flag(has_command: bool) -> Result<Arc<AtomicBool>, String> {
 /// handlers only store it: the caller must poll the variable and end weir.
 pub fn stop_signal() -> Result<Arc<AtomicUsize>, String> {
     let number = Arc::default();
-    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
-        flag::register_usize(signal, Arc::clone(&number), signal as usize).map_err(error_text)?;
-    }
+    store_on_signals(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM], &number)?;
     Ok(number)
 }
 
@@ -83,9 +81,12 @@ pub fn end_by(signal: i32) {
 }
 
 fn note_last_stop() -> Result<(), String> {
-    let last = LAST_STOP.get_or_init(Arc::default);
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        flag::register_usize(signal, Arc::clone(last), signal as usize).map_err(error_text)?;
+    store_on_signals(&[SIGINT, SIGTERM, SIGHUP], LAST_STOP.get_or_init(Arc::default))
+}
+
+fn store_on_signals(signals: &[i32], number: &Arc<AtomicUsize>) -> Result<(), String> {
+    for signal in signals {
+        flag::register_usize(*signal, Arc::clone(number), *signal as usize).map_err(error_text)?;
     }
     Ok(())
 }
