@@ -14,7 +14,7 @@ static weir_stream *open_fake(struct fake_file *f, int oflags, struct weir_optio
     fake_file_make(f, FAKE_FILE);
     int fd = fake_open(f, oflags);
     for (size_t i = 0; i < bytes; i++)
-        weir__kernel.write(fd, "0123456789" + i % 10, 1);
+        weir__kernel.write(fd, &"0123456789"[i % 10], 1);
     weir__kernel.lseek(fd, 0, SEEK_SET);
     fake_forget();
     check(weir_fdopen(&s, fd, &options) == 0, "fdopen");
