@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use foldhash::HashMap;
 use weir_model::trace::{
     Buffer, Call, Image, Op, OpenFile, Prices, Process, Recording, SnapshotMoment, StreamCounts, StreamSum,
-    StreamTable,
+    StreamTable, TracingCost,
 };
 use weir_model::{Direction, StreamKind, Untrusted};
 
@@ -79,6 +79,7 @@ pub(crate) struct RuleContext<'a> {
     call_counts: HashMap<u32, u64>,
     /// Bytes of the calls in gaps whose streams are unknown, by process, image and direction.
     unassigned_bytes: HashMap<(u32, u32, Direction), u64>,
+    tracing: TracingCost,
     /// The factor by which prices are too high for a process; see [`Prices::scale`].
     price_scales: HashMap<u32, f64>,
     children: HashMap<u32, Vec<u32>>,
@@ -182,10 +183,9 @@ impl<'a> RuleContext<'a> {
         if mostly { Prices::scale(priced_s, self.system_s(stream.pid), stream.calls) } else { 1.0 }
     }
 
-    /// Returns the CPU seconds that the kernel used for a process, without the cost of tracing.
+    /// Returns the CPU seconds that the kernel used for a process, without the cost of tracing its calls.
     pub fn system_s(&self, pid: u32) -> f64 {
-        let tracing_s = self.recording.overhead.cost_s.max(0.0);
-        self.process(pid).map_or(0.0, |process| process.system_s - tracing_s)
+        self.process(pid).map_or(0.0, |process| self.tracing.system_s(process))
     }
 
     pub fn streams_of(&self, pid: u32) -> &[&'a StreamCounts] {

@@ -3,7 +3,9 @@
 use foldhash::{HashMap, HashMapExt};
 use weir_model::StreamKind;
 use weir_model::Untrusted;
-use weir_model::trace::{Call, Event, EventKind, Op, OpenFile, Prices, StreamCounts, StreamTable};
+use weir_model::trace::{
+    Call, Event, EventKind, Op, OpenFile, Prices, StreamCounts, StreamTable, TracingCost,
+};
 
 use super::{BufferSnapshot, RuleContext, SentSignal, SyncCall, TimedCall};
 use crate::cost::priced_s;
@@ -37,6 +39,7 @@ impl<'a> RuleContext<'a> {
             appending: HashMap::new(),
             call_counts: HashMap::new(),
             unassigned_bytes: HashMap::new(),
+            tracing: TracingCost::new(recording),
             price_scales: HashMap::new(),
             children: HashMap::new(),
             forked: HashMap::new(),

@@ -189,7 +189,7 @@ fn reopening_s(context: &RuleContext, file: &SyncedFile, beside: &[&SyncedFile])
     }
     let calls: u64 = files().flat_map(|other| &other.streams).map(|stream| stream.calls).sum();
     let pid = file.streams[0].pid;
-    context.system_s(pid).max(0.0) * (calls as f64 / context.call_count(pid).max(1) as f64).min(1.0)
+    context.system_s(pid) * (calls as f64 / context.call_count(pid).max(1) as f64).min(1.0)
 }
 
 /// Returns the clause about the time that the gain has beside the wait.

@@ -120,3 +120,15 @@ fn openings_whose_events_were_lost_are_counted_by_their_calls() {
     builder.0.overhead.lost_events = 9000;
     assert_eq!(openings(&builder), 32_000.0);
 }
+
+#[test]
+fn the_cost_of_tracing_other_processes_does_not_lower_the_gain() {
+    let mut builder = appender(2000, APPEND, 1);
+    builder.process(2, Some(1), "busy").system_s = 9.0;
+    let file = builder.file("/d/busy", File);
+    builder.stream(2, 3, file, Out, 6_000_000, 11);
+    builder.0.overhead.cost_s = 1.8;
+    let cost_s = builder.finding("reopen-per-record").evidence["cost_s"];
+    // The process makes 1.1 % of all recorded calls: 420 ms less 60,000 × 900 ns, less 20 ms.
+    assert!((cost_s - 0.346).abs() < 0.01, "{cost_s}");
+}

@@ -17,6 +17,7 @@ mod stream_counts;
 mod stream_table;
 mod stream_timeline;
 mod trace_stream;
+mod tracing_cost;
 mod unreadable_buffers;
 
 pub use crate::runtime::{Logger, RuntimeId, SourceLanguage};
@@ -34,6 +35,7 @@ pub use stream_counts::{Histogram, StreamCounts};
 pub use stream_table::{StreamSum, StreamTable};
 pub use stream_timeline::{StreamTimeline, TimelineBin, stream_timelines};
 pub use trace_stream::{TraceStream, trace_streams};
+pub use tracing_cost::TracingCost;
 pub use unreadable_buffers::UnreadableBuffers;
 
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{
     Histogram, ObservedMode, OpenFile, Prices, Recording, StreamCounts, StreamModes, StreamSum, StreamTable,
-    UNKNOWN,
+    TracingCost, UNKNOWN,
 };
 use crate::{Direction, StreamKind, Untrusted};
 
@@ -128,8 +128,8 @@ impl<'a> TraceStream<'a> {
 /// Scales costs down to what is possible: prices come from small runs, but the calls of a process cannot cost more
 /// than its CPU time, nor its waits more than its idle time. Sets the shares.
 fn bound_costs(recording: &Recording, streams: &mut [TraceStream]) {
-    let overhead_s = recording.overhead.cost_s.max(0.0);
-    let run_s = (recording.elapsed_s - overhead_s).max(recording.elapsed_s / 10.0);
+    let run_s = (recording.elapsed_s - recording.overhead.cost_s.max(0.0)).max(recording.elapsed_s / 10.0);
+    let tracing = TracingCost::new(recording);
     let mut by_process: HashMap<u32, Vec<&mut TraceStream>> = HashMap::new();
     streams.iter_mut().for_each(|stream| by_process.entry(stream.counts.pid).or_default().push(stream));
     for (pid, own) in &mut by_process {
@@ -139,7 +139,7 @@ fn bound_costs(recording: &Recording, streams: &mut [TraceStream]) {
         let cpu_s = process.user_s + process.system_s;
         let idle_s = (process.ended_s.unwrap_or(recording.elapsed_s) - process.started_s - cpu_s).max(0.0);
         let number = own.iter().map(|stream| stream.counts.calls).sum();
-        let calls = Prices::scale(calls_s, process.system_s - overhead_s, number);
+        let calls = Prices::scale(calls_s, tracing.system_s(process), number);
         let calls = if cpu_s > 0.0 && calls_s > 0.0 { calls.min(cpu_s / calls_s) } else { calls };
         let waits = idle_s / waits_s.max(idle_s).max(f64::MIN_POSITIVE);
         for stream in own {
