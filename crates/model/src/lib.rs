@@ -19,6 +19,7 @@ pub mod lab;
 pub mod log;
 pub mod number;
 pub mod peek;
+pub mod pipe;
 pub mod run;
 pub mod runtime;
 mod shell_quote;

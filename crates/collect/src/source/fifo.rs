@@ -6,6 +6,7 @@ use std::path::Path;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkfifoat, open as open_file};
 use rustix::io::Errno;
+use weir_model::pipe::MAX_PIPE_BYTES;
 
 use super::listener::base_name;
 use super::reader::Reader;
@@ -45,7 +46,7 @@ pub(super) fn open(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>,
     }
     let write_end =
         open_file(path, OFlags::WRONLY | flags, Mode::empty()).map_err(|errno| failed("open", errno))?;
-    let _ = rustix::pipe::fcntl_setpipe_size(&fd, 1 << 20);
+    let _ = rustix::pipe::fcntl_setpipe_size(&fd, MAX_PIPE_BYTES as usize);
     let reader = Reader::of_pipe(fd, base_name(path), options);
     Ok(Box::new(Fifo { reader, write_end: Some(write_end), _name: own }))
 }

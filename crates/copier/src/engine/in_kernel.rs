@@ -3,13 +3,12 @@
 use rustix::fs::{SeekFrom, copy_file_range, seek, sendfile};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+use weir_model::pipe::{DEFAULT_PIPE_BYTES, MAX_PIPE_BYTES};
 
 use super::{RangeEnd, RangeResult, Transfer, TransferError, is_refusal};
 
 /// The most that one call moves: a stop request, the rate limit and the progress bar wait no longer.
 const CALL_BYTES: usize = 4 << 20;
-/// The pipe of splice(2): the largest that the kernel gives to ordinary users (/proc/sys/fs/pipe-max-size).
-const PIPE_BYTES: usize = 1 << 20;
 
 /// Copies a range by copy_file_range(2). Bytes before the end that the kernel does not copy, without an error, are a
 /// refusal: procfs and some FUSE file systems return 0 although there are bytes.
@@ -52,7 +51,8 @@ pub(super) fn splice_to(transfer: &mut Transfer, at: &mut u64, end: u64) -> Rang
     let (pipe_out, pipe_in) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|error| TransferError::Target("pipe", error.into()))?;
     // A smaller pipe is slower, not wrong.
-    let pipe_bytes = fcntl_setpipe_size(&pipe_in, PIPE_BYTES).unwrap_or(1 << 16);
+    let pipe_bytes =
+        fcntl_setpipe_size(&pipe_in, MAX_PIPE_BYTES as usize).unwrap_or(DEFAULT_PIPE_BYTES as usize);
     while *at < end {
         let mut from = *at;
         let bytes = in_kernel_chunk(transfer, *at, end).min(pipe_bytes);

@@ -9,6 +9,7 @@
 //! unreadable buffers still runs and has taken input without any output, the finding says what is not decided, as info.
 
 use weir_model::duration::format_seconds;
+use weir_model::pipe::DEFAULT_PIPE_BYTES;
 use weir_model::trace::{Buffer, FIRST_CALLS, StreamCounts};
 use weir_model::{Direction, Finding, Severity, SourceLanguage, StreamKind};
 
@@ -44,8 +45,8 @@ const MIN_SPREAD_S: f64 = 0.1;
 /// The buffer sizes of C libraries and runtimes, from 1 KiB to 64 KiB.
 const BLOCK_SHIFTS: std::ops::RangeInclusive<u32> = 10..=16;
 
-/// The default capacity of a pipe, and a lower limit for that of a socket.
-const PIPE_BYTES: u64 = 65_536;
+/// A lower limit for the capacity of a socket.
+const MIN_SOCKET_BYTES: u64 = 65_536;
 const PAGE_BYTES: u64 = 4096;
 
 fn judge(context: &RuleContext) -> Vec<Finding> {
@@ -212,8 +213,10 @@ fn is_idle(context: &RuleContext, output: &StreamCounts, [since_s, last_s]: [f64
 fn fits_its_pipe(context: &RuleContext, output: &StreamCounts, writes: &[TimedCall]) -> bool {
     let bytes: u64 = writes.iter().map(|timed| (timed.call.result as u64).next_multiple_of(PAGE_BYTES)).sum();
     let capacity = match context.kind(output.file) {
-        StreamKind::Pipe => context.file(output.file).and_then(|file| file.pipe_bytes).unwrap_or(PIPE_BYTES),
-        StreamKind::Socket => PIPE_BYTES,
+        StreamKind::Pipe => {
+            context.file(output.file).and_then(|file| file.pipe_bytes).unwrap_or(DEFAULT_PIPE_BYTES)
+        }
+        StreamKind::Socket => MIN_SOCKET_BYTES,
         StreamKind::Terminal => return false,
         _ => return true,
     };

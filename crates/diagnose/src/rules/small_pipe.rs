@@ -10,6 +10,7 @@
 
 use std::collections::HashMap;
 
+use weir_model::pipe::{DEFAULT_PIPE_BYTES, MAX_PIPE_BYTES};
 use weir_model::trace::{Op, StreamCounts};
 use weir_model::{Direction, Finding, Gain, Severity, StreamKind};
 
@@ -28,12 +29,6 @@ pub(crate) const RULE: Rule = Rule {
     judge,
     ..Rule::DEFAULT
 };
-
-/// The default capacity of a pipe; see pipe(7).
-const CAPACITY: u64 = 65_536;
-
-/// The default of /proc/sys/fs/pipe-max-size, the most that an unprivileged process can set.
-const ALLOWED: u64 = 1 << 20;
 
 fn judge(context: &RuleContext) -> Vec<Finding> {
     let pipes = |direction| {
@@ -55,7 +50,7 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
 /// Returns the seconds that room for a whole block would save.
 fn saved_s(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts, capacity: u64) -> f64 {
     let span_s = (reader.last_s.max(writer.last_s) - reader.first_s.min(writer.first_s)).min(context.run_s());
-    let waiting_share = 1.0 - capacity as f64 / writer.asked_max.min(ALLOWED) as f64;
+    let waiting_share = 1.0 - capacity as f64 / writer.asked_max.min(MAX_PIPE_BYTES) as f64;
     let copies = context.pass_throughs(StreamKind::File, StreamKind::Pipe);
     let copy =
         copies.into_iter().find(|copy| copy.output.pid == writer.pid && copy.output.file == writer.file);
@@ -107,7 +102,7 @@ fn capacity(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts)
     });
     let set = calls.map(|timed| timed.call.result as u64).max();
     let recorded = || ends.iter().filter_map(|&end| context.file(end)?.pipe_bytes).max();
-    set.or_else(recorded).unwrap_or(CAPACITY).max(1)
+    set.or_else(recorded).unwrap_or(DEFAULT_PIPE_BYTES).max(1)
 }
 
 fn finding(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts) -> Option<Finding> {
@@ -128,7 +123,7 @@ fn finding(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts) 
     let fix = format!(
         "fcntl(fd, F_SETPIPE_SZ, {}) on either end (Python: subprocess.Popen(…, pipesize=…)); \
             /proc/sys/fs/pipe-max-size is the limit.",
-        writer.asked_max.next_power_of_two().min(ALLOWED)
+        writer.asked_max.next_power_of_two().min(MAX_PIPE_BYTES)
     );
     let finding = context.finding(&RULE, severity, writer.pid, writer.fd, Some(writer.file));
     let finding = finding.count("pipe_bytes", capacity).count("asked_bytes", writer.asked_max);
