@@ -4,11 +4,9 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 
-/// Since Linux 6.9 a pidfd can refer to a thread, which outlives its leader.
-const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
+use crate::pidfd;
 
 /// The advice where it is forbidden.
 pub const FORBIDDEN_ADVICE: &str =
@@ -16,8 +14,7 @@ pub const FORBIDDEN_ADVICE: &str =
 
 /// Duplicates a descriptor of a thread: the same open file with the same offset.
 pub fn duplicate(tid: u32, fd: i32) -> io::Result<OwnedFd> {
-    let pid = i32::try_from(tid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
-    let pidfd = pidfd_open(pid, PidfdFlags::empty()).or_else(|_| pidfd_open(pid, PIDFD_THREAD))?;
+    let pidfd = pidfd::open_process(tid).or_else(|_| pidfd::open_thread(tid))?;
     Ok(pidfd_getfd(pidfd, fd, PidfdGetfdFlags::empty())?)
 }
 

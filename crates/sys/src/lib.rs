@@ -34,6 +34,7 @@ mod messages;
 pub mod mount_table;
 pub mod open_files;
 pub mod page_cache;
+pub mod pidfd;
 pub mod proc;
 pub mod process_access;
 pub mod process_identity;

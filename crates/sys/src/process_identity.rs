@@ -1,12 +1,11 @@
 //! The identity of a process. The kernel gives the number of a process that has ended and was waited for to another one.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
 use rustix::fs::{fstat, fstatfs};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::{foreign_reads, proc, process_stat};
+use crate::{foreign_reads, pidfd, proc, process_stat};
 
 /// A process, known by more than its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,26 +66,19 @@ fn start_ticks(pid: u32) -> Option<u64> {
     foreign_reads::answers(pid).then(|| process_stat::read(pid)).flatten().map(|stat| stat.start_ticks)
 }
 
-/// Opens a pidfd of a process or thread.
-fn open_pidfd(pid: u32) -> Option<OwnedFd> {
-    /// PIDFD_THREAD of linux/pidfd.h, since Linux 6.9.
-    const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
-    pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, THREAD).ok()
-}
-
 /// Returns whether the inodes of pidfds identify processes. Reading them needs no file of /proc, which can block for ever.
 fn has_pidfs() -> bool {
     /// PID_FS_MAGIC of linux/magic.h.
     const PIDFS: u32 = 0x5049_4446;
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| {
-        let own = open_pidfd(std::process::id());
-        own.is_some_and(|own| fstatfs(own).is_ok_and(|about| about.f_type as u32 == PIDFS))
+        let own = pidfd::open_thread(std::process::id());
+        own.is_ok_and(|own| fstatfs(own).is_ok_and(|about| about.f_type as u32 == PIDFS))
     })
 }
 
 fn pidfd_inode(pid: u32) -> Option<u64> {
-    let pidfd = if has_pidfs() { open_pidfd(pid) } else { None }?;
+    let pidfd = if has_pidfs() { pidfd::open_thread(pid).ok() } else { None }?;
     fstat(pidfd.as_fd()).ok().map(|about| about.st_ino)
 }
 

@@ -38,10 +38,10 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use weir_model::trace::{BackendKind, Exit};
 use weir_sys::clock::now_ns;
 use weir_sys::launch::{self, GatedCommand};
+use weir_sys::pidfd::open_process;
 use weir_sys::{Error, code_pages, inherited, proc, unkillable};
 use weir_trace_api::{
     BackendReport, DeferredCleanup, EventSink, RawEvent, RawEventKind, TickHook, TraceBackend, TraceHooks,
@@ -188,7 +188,7 @@ impl EbpfBackend {
             gap: SamplingGap::default(),
             image_reads: ImageReads::default(),
             root,
-            root_end: pidfd(root),
+            root_end: open_process(root).ok(),
             is_command,
             released_ns,
             reaped: false,
@@ -330,10 +330,6 @@ impl Run<'_> {
             ..BackendReport::default()
         })
     }
-}
-
-fn pidfd(pid: u32) -> Option<OwnedFd> {
-    pidfd_open(Pid::from_raw(i32::try_from(pid).ok()?)?, PidfdFlags::empty()).ok()
 }
 
 /// Has the walkers examine and cache the executable now, because the tracer asks while the process is stopped.

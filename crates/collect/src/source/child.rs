@@ -7,9 +7,11 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 
 use rustix::fd::BorrowedFd;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, Signal, kill_process};
 
+use weir_model::pipe::MAX_PIPE_BYTES;
 use weir_sys::limits;
+use weir_sys::pidfd::open_process;
 
 use super::interval_runs::IntervalRuns;
 use super::reader::Reader;
@@ -79,15 +81,14 @@ pub(super) fn spawn(
                 matches!(purpose, CommandPurpose::Status) && limits::advice_alone(&error).is_none();
             if is_its_fault { failed(&error).of_start(&error) } else { failed(&error) }
         })?;
-    let pid = Pid::from_child(&child);
-    let end = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| failed(&io_error(errno)))?;
+    let end = open_process(child.id()).map_err(|error| failed(&error))?;
     let pipes: [Option<OwnedFd>; 2] =
         [child.stdout.take().map(Into::into), child.stderr.take().map(Into::into)];
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     for (pipe, suffix) in pipes.into_iter().flatten().zip(["", ".err"]) {
         // weir's end of the pipe is an open file of its own, so the command does not see O_NONBLOCK.
         rustix::io::ioctl_fionbio(&pipe, true).map_err(|errno| failed(&io_error(errno)))?;
-        let _ = rustix::pipe::fcntl_setpipe_size(&pipe, 1 << 20);
+        let _ = rustix::pipe::fcntl_setpipe_size(&pipe, MAX_PIPE_BYTES as usize);
         let runs = match &purpose {
             CommandPurpose::Interval(runs) => Some(runs.clone()),
             CommandPurpose::Status => None,

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 use weir_sys::companion::{BEGUN, Companion};
+use weir_sys::pidfd::open_process;
 
 use super::{size, writers};
 
@@ -63,7 +64,7 @@ impl TerminalOutput {
     /// as a pipe would stay open for it. It outlives a weir that is killed or detaches. This process must have one thread.
     /// Fails if the process or its threads cannot be started.
     pub fn relay(self, pid: u32) -> io::Result<Companion> {
-        let command = TerminalCommand { pid, process: writers::process(pid) };
+        let command = TerminalCommand { pid, process: open_process(pid).ok() };
         let TerminalOutput { masters, own } = self;
         let kept: Vec<_> = masters
             .iter()

@@ -2,8 +2,8 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::pty::ptsname;
+use weir_sys::pidfd::open_process;
 use weir_sys::proc::{self, ThreadState};
 use weir_sys::syscalls;
 
@@ -13,15 +13,10 @@ pub(super) fn waiting(command: u32, master: BorrowedFd) -> Vec<OwnedFd> {
     let name = name.to_string_lossy();
     let waiting = |pid: u32| {
         // Opened before the look: the process that is found then is the one that gets the signal.
-        let process = process(pid)?;
+        let process = open_process(pid).ok()?;
         proc::threads(pid).into_iter().any(|tid| writes_to(tid, &name)).then_some(process)
     };
     proc::with_descendants(command).into_iter().filter_map(waiting).collect()
-}
-
-/// Opens a process (pidfd_open(2)).
-pub(super) fn process(pid: u32) -> Option<OwnedFd> {
-    Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
 }
 
 fn writes_to(tid: u32, name: &str) -> bool {
