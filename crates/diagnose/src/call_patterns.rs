@@ -4,7 +4,7 @@ use weir_model::trace::{Op, OpenFile, StreamCounts};
 use weir_model::{Direction, StreamKind};
 
 use crate::context::RuleContext;
-use crate::flags::{O_APPEND, O_CREAT, O_DIRECT, O_DSYNC, O_TRUNC, RWF_SYNCS};
+use crate::flags::{O_CREAT, O_DIRECT, O_DSYNC, O_TRUNC, RWF_SYNCS};
 
 /// A call that moves fewer bytes is tiny.
 pub(crate) const TINY: u64 = 512;
@@ -88,5 +88,5 @@ fn overwrites(context: &RuleContext, file: &OpenFile, stream: &StreamCounts) -> 
     let not_new = file.opened_by.is_some() && file.flags & O_CREAT == 0;
     let written = context.with_unassigned(stream);
     let larger = file.size_bytes.is_some_and(|size| size > written.saturating_add(written / 20));
-    (not_new || larger) && file.flags & (O_TRUNC | O_APPEND) == 0
+    (not_new || larger) && file.flags & O_TRUNC == 0 && !file.appends()
 }

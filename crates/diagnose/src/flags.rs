@@ -5,7 +5,6 @@ pub(crate) const O_RDWR: i32 = 0o2;
 pub(crate) const O_CREAT: i32 = 0o100;
 pub(crate) const O_EXCL: i32 = 0o200;
 pub(crate) const O_TRUNC: i32 = 0o1000;
-pub(crate) const O_APPEND: i32 = 0o2000;
 /// The bit of O_TMPFILE that O_DIRECTORY does not have.
 pub(crate) const O_TMPFILE: i32 = 0o20000000;
 pub(crate) const O_DSYNC: i32 = 0o10000;

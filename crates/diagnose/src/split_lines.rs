@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use weir_model::StreamKind;
-use weir_model::trace::{FIRST_CALLS, StreamCounts};
+use weir_model::trace::{FIRST_CALLS, OpenFile, StreamCounts};
 
 use crate::context::{RuleContext, TimedCall};
-use crate::flags::O_APPEND;
 use crate::text::is_plain;
 
 /// The most writes of one stream that are examined.
@@ -177,5 +176,5 @@ fn is_log(context: &RuleContext, torn: &StreamCounts, other: &StreamCounts) -> b
 }
 
 fn appends(context: &RuleContext, stream: &StreamCounts) -> bool {
-    context.file(stream.file).is_some_and(|file| file.flags & O_APPEND != 0)
+    context.file(stream.file).is_some_and(OpenFile::appends)
 }

@@ -76,7 +76,7 @@ impl FdSnapshots {
     fn note(&mut self, fd_file: FdFile, now: FdInfo) {
         let progress = self.opened.entry(fd_file).or_default();
         // An O_APPEND file does not begin at position 0.
-        let advance = (now.flags & libc::O_APPEND == 0).then_some(now.position as i64);
+        let advance = (!now.appends()).then_some(now.position as i64);
         (progress.advance, progress.access) = (advance.max(progress.advance), direction_of(now.flags));
     }
 }

@@ -3,7 +3,7 @@
 //! /proc/PID/fdinfo and then advanced call by call until a gap. All users of an open file share its position.
 
 use foldhash::HashMap;
-use weir_model::trace::Op;
+use weir_model::trace::{Op, OpenFile};
 use weir_sys::open_files::fdinfo;
 use weir_sys::syscalls;
 use weir_trace_api::RawCall;
@@ -60,8 +60,7 @@ impl Recorder {
 
     /// Applies lseek(2) and open(2) to the position.
     pub(super) fn track_position(&mut self, file: u32, call: &RawCall) {
-        let appends =
-            || self.files.all.get(file as usize).is_some_and(|file| file.flags & libc::O_APPEND != 0);
+        let appends = || self.files.all.get(file as usize).is_some_and(OpenFile::appends);
         match call.op {
             // O_APPEND writes at the end of the file, whatever the position is.
             op if (op == Op::Lseek || op.opens()) && (self.files.kernel_reports_files || appends()) => {

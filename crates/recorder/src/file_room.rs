@@ -95,7 +95,7 @@ impl Recorder {
     /// Returns what limits the bytes of a regular file's stream.
     fn room_key(&self, file: u32) -> Option<RoomKey> {
         let open_file = self.files.all.get(file as usize).filter(|_| self.files.is_regular(file))?;
-        Some((open_file.dev, open_file.ino, (!appends(open_file)).then_some(file)))
+        Some((open_file.dev, open_file.ino, (!appends_to_file(open_file)).then_some(file)))
     }
 
     /// Returns the room of a regular file's stream, which is computed once.
@@ -120,11 +120,11 @@ impl Recorder {
             }
             truncates |= self.files.all[stream.file as usize].flags & libc::O_TRUNC != 0;
             let is_moved = stream.seeks > 0 || stream.jumps > 0 || stream.again_bytes > 0;
-            if is_moved && !appends(open_file) {
+            if is_moved && !appends_to_file(open_file) {
                 return None;
             }
         }
-        let is_limit = !appends(open_file) || observed <= size && !(truncates && openings > 1);
+        let is_limit = !appends_to_file(open_file) || observed <= size && !(truncates && openings > 1);
         is_limit.then(|| size.saturating_sub(observed))
     }
 
@@ -137,8 +137,8 @@ impl Recorder {
     }
 }
 
-fn appends(file: &OpenFile) -> bool {
-    file.kind == StreamKind::File && file.flags & libc::O_APPEND != 0
+fn appends_to_file(file: &OpenFile) -> bool {
+    file.kind == StreamKind::File && file.appends()
 }
 
 /// Returns the part of `whole` that `part` is of `of`.

@@ -365,8 +365,7 @@ fn fds_at_gap_end(
         }
         let id = enter(table, files, fd, file);
         // An O_APPEND file does not begin at position 0.
-        let advance =
-            (files.is_regular(id) && now.flags & libc::O_APPEND == 0).then_some(now.position as i64);
+        let advance = (files.is_regular(id) && !now.appends()).then_some(now.position as i64);
         at_end.new.insert(
             (fd, id),
             FdProgress { advance, access: direction_of(now.flags), ..FdProgress::default() },

@@ -96,6 +96,13 @@ pub struct FdInfo {
     pub ino: u64,
 }
 
+impl FdInfo {
+    /// Returns whether each write goes to the end of the file (O_APPEND).
+    pub fn appends(&self) -> bool {
+        self.flags & libc::O_APPEND != 0
+    }
+}
+
 /// Reads /proc/PID/fdinfo/FD, which is cheaper than [`open_file`]. Returns None if there is no such descriptor.
 pub fn fdinfo(pid: u32, fd: i32) -> Option<FdInfo> {
     let of_thread = |tid: u32| std::fs::read_to_string(format!("/proc/{tid}/fdinfo/{fd}")).ok();

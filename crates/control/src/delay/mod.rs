@@ -260,9 +260,8 @@ fn is_at_position(tracees: &Tracees, pid: u32, tid: u32, one: &PendingBytes) -> 
     }
     let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes) as u64;
     let is_file = status_of_descriptor(tid, one.fd).is_ok_and(|file| file.is_file());
-    fdinfo(tid, one.fd).is_some_and(|about| {
-        !is_file || about.flags & libc::O_APPEND != 0 || about.position == position.wrapping_add(ahead)
-    })
+    fdinfo(tid, one.fd)
+        .is_some_and(|about| !is_file || about.appends() || about.position == position.wrapping_add(ahead))
 }
 
 impl PendingSnapshot {

@@ -112,7 +112,7 @@ fn count_write(tracees: &mut Tracees, owner: u32, tid: u32, number: i64, args: &
 
 /// Returns whether an lseek(2) by 0 bytes asks where the next write goes: C libraries ask so for the end of a file with O_APPEND.
 fn asks_position(tid: u32, args: &[u64; 6]) -> bool {
-    let appends = || fdinfo(tid, args[0] as i32).is_some_and(|about| about.flags & libc::O_APPEND != 0);
+    let appends = || fdinfo(tid, args[0] as i32).is_some_and(|about| about.appends());
     args[2] == libc::SEEK_CUR as u64 || args[2] == libc::SEEK_END as u64 && appends()
 }
 

@@ -9,7 +9,6 @@ use weir_model::trace::{
 
 use super::{BufferSnapshot, RuleContext, SentSignal, SyncCall, TimedCall};
 use crate::cost::priced_s;
-use crate::flags::O_APPEND;
 use crate::grouped::Grouped;
 use crate::run_advice::RunPlanner;
 
@@ -122,8 +121,7 @@ impl<'a> RuleContext<'a> {
 
     fn index_files(&mut self) {
         let recording = self.recording;
-        let appends =
-            |file: &&OpenFile| file.kind == StreamKind::File && file.ino != 0 && file.flags & O_APPEND != 0;
+        let appends = |file: &&OpenFile| file.kind == StreamKind::File && file.ino != 0 && file.appends();
         for file in recording.files.iter().filter(appends) {
             self.appending.entry((file.dev, file.ino)).or_default().push(file.id);
         }

@@ -5,12 +5,11 @@
 //! one, and not be requests or answers for which the other end waits. Several processes that append to one file need whole
 //! lines: at most info.
 
-use weir_model::trace::StreamCounts;
+use weir_model::trace::{OpenFile, StreamCounts};
 use weir_model::{Direction, Finding, Severity, StreamKind};
 
 use crate::call_patterns::{is_line_by_line, is_synchronous};
 use crate::context::RuleContext;
-use crate::flags::O_APPEND;
 use crate::rule::Supersedes::OnStream;
 use crate::rule::{GainKind, Rule, SeverityRule, VerdictForm};
 use crate::text::total;
@@ -52,7 +51,7 @@ fn applies(context: &RuleContext, stream: &StreamCounts) -> bool {
 
 /// Returns whether another process appends to the same file.
 fn is_shared_log(context: &RuleContext, stream: &StreamCounts) -> bool {
-    let appends = context.file(stream.file).is_some_and(|file| file.flags & O_APPEND != 0);
+    let appends = context.file(stream.file).is_some_and(OpenFile::appends);
     let key = context.target_key(stream.file);
     let mut others = context.streams(Direction::Out).filter(|o| o.pid != stream.pid && o.bytes > 0);
     appends && others.any(|other| context.target_key(other.file) == key)

@@ -9,7 +9,7 @@ use weir_model::trace::{Op, OpenFile};
 use weir_model::{Finding, Severity, StreamKind};
 
 use crate::context::{RuleContext, TimedCall};
-use crate::flags::{O_APPEND, SEEK_CUR, SEEK_END, SEEK_SET};
+use crate::flags::{SEEK_CUR, SEEK_END, SEEK_SET};
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::text::thousands;
 
@@ -69,7 +69,7 @@ fn take_turns<'a>(moves: &[TimedCall<'a>]) -> Option<(TimedCall<'a>, TimedCall<'
 /// Returns the call of a process that seeks to a stated offset, and that of another one that wrote before and then writes there
 /// without a seek.
 fn overwrite<'a>(file: &OpenFile, moves: &[TimedCall<'a>]) -> Option<(TimedCall<'a>, TimedCall<'a>)> {
-    if file.flags & O_APPEND != 0 {
+    if file.appends() {
         return None;
     }
     for (index, seek) in moves.iter().enumerate().filter(|(_, timed)| is_absolute_seek(timed)) {

@@ -16,7 +16,6 @@ use weir_model::{DIRECT_WRITERS, Direction, Finding, Severity, StreamKind};
 
 use crate::code_fix::CodeFix;
 use crate::context::RuleContext;
-use crate::flags::O_APPEND;
 use crate::pieced_lines::{PiecedLines, pieced_lines};
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::split_lines::{SplitLine, split_lines};
@@ -124,7 +123,7 @@ fn overwrites(context: &RuleContext, a: &StreamCounts, b: &StreamCounts) -> bool
     // Within one process, equal paths can be a file and its successor; equal inodes of two files that are open at once cannot.
     let is_one_file = a.pid != b.pid || (one.ino != 0 && a.fd != b.fd);
     let separate = one.id != other.id && one.kind == StreamKind::File && is_one_file;
-    let appending = one.flags & other.flags & O_APPEND != 0;
+    let appending = one.appends() && other.appends();
     let is_positioned = |stream: &StreamCounts| {
         let mut calls = context.calls_on(stream.file).iter().filter(|timed| timed.pid == stream.pid);
         stream.seeks > 0 || calls.any(|timed| timed.call.op.positioned())

@@ -36,7 +36,7 @@ impl FileContents {
                 files.all.len() - 1
             });
             files.index.insert(file.id, at);
-            files.appends.insert(file.id, file.flags & sentences::O_APPEND != 0);
+            files.appends.insert(file.id, file.appends());
         }
         files
     }

@@ -6,9 +6,8 @@ use weir_model::{Mode, StreamKind, errno};
 
 use super::streams::BufferChange;
 
-/// Flags of open(2), the same on x86-64 and aarch64.
+/// The flag of open(2), the same on x86-64 and aarch64.
 pub(super) const O_TRUNC: i32 = 0o1000;
-pub(super) const O_APPEND: i32 = 0o2000;
 
 /// Returns a command without the directory of its path; the arguments stay.
 pub(super) fn base(command: &str) -> &str {

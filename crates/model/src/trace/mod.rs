@@ -10,6 +10,7 @@ mod event;
 mod exit;
 mod finding_group;
 mod mode;
+mod open_file;
 mod other_calls;
 mod pipeline;
 mod prices;
@@ -28,6 +29,7 @@ pub use event::{Call, Event, EventKind, FAILED_CALLS, FIRST_CALLS, HEAD_BYTES, I
 pub use exit::{Exit, signal_name};
 pub use finding_group::FindingGroup;
 pub use mode::{ObservedMode, StreamModes, mode_of_calls};
+pub use open_file::OpenFile;
 pub use other_calls::OtherCalls;
 pub use pipeline::{Hop, PipeEnd, Pipeline};
 pub use prices::Prices;
@@ -44,7 +46,7 @@ use foldhash::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Direction, StreamKind, Untrusted};
+use crate::{Direction, Untrusted};
 
 /// The name of a program or a file that a recording does not have.
 pub(crate) static UNKNOWN: Untrusted = Untrusted::placeholder("?");
@@ -200,37 +202,6 @@ impl Process {
         let number = self.images.iter().rposition(|image| image.started_s <= at_s).unwrap_or(0);
         self.images.get(number).map(|image| (number, image))
     }
-}
-
-/// An open file description, see open(2): fork(2) and dup(2) share it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct OpenFile {
-    /// Index in [`Recording::files`].
-    pub id: u32,
-    /// Path, or the target of the descriptor's link in /proc (`pipe:[123]`).
-    pub path: Untrusted,
-    pub kind: StreamKind,
-    /// Device number of the file system; 0 if unknown.
-    pub dev: u64,
-    /// Inode number. Two open files of one file have equal `dev` and `ino`.
-    pub ino: u64,
-    /// Flags of open(2) (O_APPEND, O_SYNC, O_DIRECT …).
-    pub flags: i32,
-    /// Process that opened the file; `None` if it was open before the recording.
-    pub opened_by: Option<u32>,
-    /// `st_blksize` of stat(2); 0 if unknown.
-    pub block_bytes: u32,
-    /// Size of a regular file at the last check.
-    pub size_bytes: Option<u64>,
-    /// Capacity of a pipe, if known.
-    pub pipe_bytes: Option<u64>,
-    /// Alignment that O_DIRECT requires of memory addresses and of file offsets (statx(2), STATX_DIOALIGN).
-    pub direct_align: Option<(u32, u32)>,
-    /// The first opening of the same regular file by another path (a symbolic or hard link, a `..`). Both paths led to one
-    /// inode when this file was opened; the inode number alone is not enough, because a deleted file's number is reused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub same_as: Option<u32>,
 }
 
 /// The recording of one run.
