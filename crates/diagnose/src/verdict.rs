@@ -124,8 +124,8 @@ const NEARLY_ALL: f64 = 0.95;
 /// Returns the share of the time in which calls were recorded, if that is less than nearly all.
 fn sampled_share(context: &RuleContext) -> Option<f64> {
     let overhead = &context.recording.overhead;
-    let all_s = overhead.watched_s + overhead.unwatched_s;
-    let share = overhead.watched_s / all_s;
+    let all_s = overhead.observed_s + overhead.gap_s;
+    let share = overhead.observed_s / all_s;
     (all_s > 0.0 && share < NEARLY_ALL).then_some(share)
 }
 

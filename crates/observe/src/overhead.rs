@@ -16,8 +16,8 @@ fn observed_call_ns(backend: BackendKind) -> f64 {
 pub(crate) fn overhead(backend: BackendKind, report: &BackendReport) -> Overhead {
     Overhead {
         startup_s: 0.0,
-        watched_s: seconds(report.observed_ns),
-        unwatched_s: seconds(report.gap_ns),
+        observed_s: seconds(report.observed_ns),
+        gap_s: seconds(report.gap_ns),
         seen_calls: report.observed_calls,
         lost_events: report.lost_events,
         uncounted_calls: report.uncounted_calls,

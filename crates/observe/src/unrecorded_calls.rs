@@ -14,7 +14,7 @@ pub(crate) fn unrecorded_calls(output: &RecorderOutput) -> Option<String> {
     let mut end_s = 0.0_f64;
     for event in &output.events {
         end_s = end_s.max(event.at_s);
-        if let EventKind::Unwatched { until_s } = event.kind {
+        if let EventKind::Gap { until_s } = event.kind {
             gaps.push((event.pid, event.at_s, until_s));
         }
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn sentence(gap_s: f64, kind: StreamKind) -> Option<String> {
-        let gap = EventKind::Unwatched { until_s: 0.5 + gap_s };
+        let gap = EventKind::Gap { until_s: 0.5 + gap_s };
         let process = Process { pid: 7, ended_s: Some(2.0), ..Process::default() };
         unrecorded_calls(&RecorderOutput {
             processes: vec![process],

@@ -118,7 +118,7 @@ impl Recorder {
             self.live_process(pid, at_s).unobserved_since_s.get_or_insert(at_s);
         }
         self.unobserved_spans.entry(pid).or_default().push((at_s, until_s));
-        self.push_event(at_s, pid, pid, EventKind::Unwatched { until_s });
+        self.push_event(at_s, pid, pid, EventKind::Gap { until_s });
     }
 
     /// The eBPF backend, which reports files, detaches only the program at system calls in a gap.

@@ -89,7 +89,7 @@ impl<'a> RuleContext<'a> {
             EventKind::Fork { child } => {
                 self.forked.insert(*child, at_s);
             }
-            EventKind::Unwatched { until_s } if *until_s > at_s => {
+            EventKind::Gap { until_s } if *until_s > at_s => {
                 self.gaps.entry(pid).or_default().push((at_s, *until_s));
             }
             _ => {}

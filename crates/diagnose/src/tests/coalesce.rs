@@ -54,7 +54,7 @@ fn nothing_is_gathered_between_other_calls() {
 fn nothing_is_gathered_between_calls_that_return_eagain() {
     let run = |polls: u64, gap_s: f64| {
         let mut builder = recording(0.3);
-        builder.event(0.01, 0, EventKind::Unwatched { until_s: 0.01 + gap_s });
+        builder.event(0.01, 0, EventKind::Gap { until_s: 0.01 + gap_s });
         let (messages, file) = (builder.file("socket:[7]", Socket), builder.file("/d/out", File));
         builder.stream(1, 6, file, Out, 234_375, 16);
         let socket = builder.stream(1, 3, messages, In, polls, 0);
@@ -78,7 +78,7 @@ fn nothing_is_gathered_between_calls_in_gaps() {
             }
         }
         for (from_s, until_s) in [(0.12, 0.5), (0.51, 1.0)] {
-            builder.event(from_s, 0, EventKind::Unwatched { until_s });
+            builder.event(from_s, 0, EventKind::Gap { until_s });
         }
         builder.finding("tiny-reads").command.is_some()
     };

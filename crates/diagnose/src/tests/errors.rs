@@ -171,7 +171,7 @@ fn a_rest_that_is_written_fails_or_is_reported_is_no_finding() {
 fn the_last_recorded_write_before_a_gap_is_not_known_to_be_the_last_one() {
     let sampled = |exact: bool, written_bytes: u64| {
         let mut builder = short(None);
-        builder.event(0.6, 0, weir_model::trace::EventKind::Unwatched { until_s: 0.9 });
+        builder.event(0.6, 0, weir_model::trace::EventKind::Gap { until_s: 0.9 });
         builder.0.counts[0].exact = exact;
         builder.root().io = Some(weir_model::trace::IoTotals { written_bytes, ..Default::default() });
         builder

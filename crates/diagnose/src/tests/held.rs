@@ -176,7 +176,7 @@ fn a_program_without_input_must_wait() {
 #[test]
 fn gaps_hide_what_was_written() {
     let mut builder = Filter::default().recording();
-    builder.event(1.5, 1, weir_model::trace::EventKind::Unwatched { until_s: 2.0 });
+    builder.event(1.5, 1, weir_model::trace::EventKind::Gap { until_s: 2.0 });
     builder.no_finding("held-output");
 }
 

@@ -275,22 +275,22 @@ fn a_rename_needs_its_directory_synced() {
 fn sampling_gaps_may_hide_a_sync() {
     // Between the write and the rename: a sync of the file may be missing.
     let mut away = replaced(false, None);
-    away.event(0.25, 1, EventKind::Unwatched { until_s: 0.35 });
+    away.event(0.25, 1, EventKind::Gap { until_s: 0.35 });
     away.no_finding("missing-sync-before-rename");
     let mut other = replaced(false, None);
-    other.event(0.25, 9, EventKind::Unwatched { until_s: 0.35 });
+    other.event(0.25, 9, EventKind::Gap { until_s: 0.35 });
     assert_eq!(other.severity("missing-sync-before-rename"), Warn, "somebody else's calls");
     let mut later = replaced(false, None);
-    later.event(0.5, 0, EventKind::Unwatched { until_s: 0.9 });
+    later.event(0.5, 0, EventKind::Gap { until_s: 0.9 });
     assert_eq!(later.severity("missing-sync-before-rename"), Warn);
     // After the rename: a sync of the directory may be missing.
     let mut behind = replaced(true, None);
-    behind.event(0.5, 0, EventKind::Unwatched { until_s: 0.9 });
+    behind.event(0.5, 0, EventKind::Gap { until_s: 0.9 });
     behind.no_finding("missing-dir-sync");
     // The next command of a script may sync the directory, after the renaming process has ended.
     let mut next = replaced(true, None);
     next.process(1, None, "mv").ended_s = Some(0.45);
-    next.event(0.5, 9, EventKind::Unwatched { until_s: 0.9 });
+    next.event(0.5, 9, EventKind::Gap { until_s: 0.9 });
     next.no_finding("missing-dir-sync");
 }
 

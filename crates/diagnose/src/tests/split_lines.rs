@@ -140,7 +140,7 @@ fn calls_that_were_not_recorded_may_have_ended_the_line() {
     all.0.counts[0].calls += 1;
     all.no_finding("torn-records");
     let mut gap = turns(File, APPEND, 1, &BOTH_SPLIT);
-    gap.event(0.1, 0, weir_model::trace::EventKind::Unwatched { until_s: 0.9 });
+    gap.event(0.1, 0, weir_model::trace::EventKind::Gap { until_s: 0.9 });
     gap.no_finding("torn-records");
 }
 
@@ -209,6 +209,6 @@ fn counts_that_do_not_show_pieces_in_a_common_time_are_no_finding() {
     lines[8] = (3, "whole\n");
     many_calls(1, &lines).no_finding("torn-records");
     let mut gap = many_calls(1, &ONE_AFTER_THE_OTHER);
-    gap.event(0.25, 0, weir_model::trace::EventKind::Unwatched { until_s: 0.3 });
+    gap.event(0.25, 0, weir_model::trace::EventKind::Gap { until_s: 0.3 });
     gap.no_finding("torn-records");
 }

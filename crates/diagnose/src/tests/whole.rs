@@ -95,9 +95,9 @@ fn the_verdict_claims_no_more_than_was_recorded() {
     let file = builder.file("/d/out", File);
     builder.stream(1, 1, file, Out, 100, 65_536);
     let text = |builder: &RecordingBuilder| verdict(&builder.0, &[]).text;
-    (builder.0.overhead.watched_s, builder.0.overhead.unwatched_s) = (0.97, 0.03);
+    (builder.0.overhead.observed_s, builder.0.overhead.gap_s) = (0.97, 0.03);
     assert_eq!(text(&builder), "Nothing is wrong with the one stream of this run.", "nearly all");
-    (builder.0.overhead.watched_s, builder.0.overhead.unwatched_s) = (0.69, 0.31);
+    (builder.0.overhead.observed_s, builder.0.overhead.gap_s) = (0.69, 0.31);
     assert_eq!(text(&builder), "Nothing is wrong in the sampled 69 % of the run.");
     builder.0.blind.push("process 2 (strace) is traced by another program".into());
     builder.0.incomplete = true;
@@ -115,7 +115,7 @@ fn many_small_calls_of_an_unknown_stream_are_named() {
         builder.stream(1, 1, file, Out, 100, 65_536);
         let unknown = builder.file(StreamCounts::UNKNOWN_PATH, weir_model::StreamKind::Other);
         builder.stream(1, StreamCounts::UNKNOWN, unknown, In, calls, bytes).estimated = true;
-        (builder.0.overhead.watched_s, builder.0.overhead.unwatched_s) = (0.15, 0.35);
+        (builder.0.overhead.observed_s, builder.0.overhead.gap_s) = (0.15, 0.35);
         verdict(&builder.0, &[]).text
     };
     assert_eq!(

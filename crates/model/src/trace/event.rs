@@ -205,7 +205,8 @@ pub enum EventKind {
         files: Vec<(i32, u32)>,
     },
     /// A gap: of the time until `until_s` only totals are known.
-    Unwatched {
+    #[serde(rename = "unwatched")]
+    Gap {
         /// End of the gap.
         until_s: f64,
     },

@@ -73,9 +73,11 @@ pub struct Overhead {
     /// Seconds that the backend delayed the start of the program.
     pub startup_s: f64,
     /// Seconds inside of sampling windows, in which every call was recorded.
-    pub watched_s: f64,
+    #[serde(rename = "watched_s")]
+    pub observed_s: f64,
     /// Seconds inside of gaps, of which only totals are known.
-    pub unwatched_s: f64,
+    #[serde(rename = "unwatched_s")]
+    pub gap_s: f64,
     /// Calls that the backend handled.
     pub seen_calls: u64,
     /// Events dropped because a buffer was full.

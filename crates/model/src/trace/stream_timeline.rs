@@ -116,7 +116,7 @@ fn bin_s(recording: &Recording) -> f64 {
 /// Returns the gaps with their processes.
 fn gaps(recording: &Recording) -> Vec<(u32, [f64; 2])> {
     let gap = |event: &super::Event| match event.kind {
-        EventKind::Unwatched { until_s } => Some((event.pid, [event.at_s, until_s])),
+        EventKind::Gap { until_s } => Some((event.pid, [event.at_s, until_s])),
         _ => None,
     };
     recording.events.iter().filter_map(gap).collect()

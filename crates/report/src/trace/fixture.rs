@@ -59,7 +59,7 @@ fn recording(command: &[&str]) -> Recording {
         exact: true,
         elapsed_s: 3.0,
         exit: Some(Exit::Code(0)),
-        overhead: Overhead { startup_s: 0.041, watched_s: 3.0, ..Overhead::default() },
+        overhead: Overhead { startup_s: 0.041, observed_s: 3.0, ..Overhead::default() },
         blind: vec![],
         incomplete: false,
         unreadable: vec![],
@@ -84,8 +84,8 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
     recording.exact = false;
     recording.overhead = Overhead {
         startup_s: 0.041,
-        watched_s: 1.2,
-        unwatched_s: 1.8,
+        observed_s: 1.2,
+        gap_s: 1.8,
         seen_calls: 4_100_000,
         lost_events: 0,
         uncounted_calls: 0,
@@ -116,7 +116,7 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
     recording.counts = vec![input, output, counts(4711, 3, 2, Direction::In, 1, 832)];
     recording.events = vec![
         event(0.01, 4711, EventKind::Call(one_byte_write())),
-        event(1.2, 4711, EventKind::Unwatched { until_s: 3.0 }),
+        event(1.2, 4711, EventKind::Gap { until_s: 3.0 }),
         event(3.0, 4711, EventKind::Exit(Exit::Code(0))),
     ];
     (recording, vec![tiny_writes()])

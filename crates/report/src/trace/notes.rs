@@ -97,8 +97,8 @@ pub(super) fn backend(recording: &Recording) -> Block {
         "" => format!("engine {}", backend_name(recording.backend)),
         reason => format!("engine {} ({reason})", backend_name(recording.backend)),
     }];
-    let traced_s = overhead.watched_s + overhead.unwatched_s;
-    let whole = recording.exact || (overhead.watched_s > 0.0 && overhead.unwatched_s <= 0.0);
+    let traced_s = overhead.observed_s + overhead.gap_s;
+    let whole = recording.exact || (overhead.observed_s > 0.0 && overhead.gap_s <= 0.0);
     // Without lost events, only submitted operations and mapped files can be missing.
     let may_lack_submissions = !recording.exact && overhead.lost_events == 0;
     facts.push(if whole && overhead.uncounted_calls > 0 {
@@ -107,11 +107,11 @@ pub(super) fn backend(recording: &Recording) -> Block {
         "calls counted, except operations submitted to the kernel".into()
     } else if whole {
         "every call counted".into()
-    } else if overhead.watched_s > 0.0 {
+    } else if overhead.observed_s > 0.0 {
         // The share over all processes; each has its own sampling windows.
         format!(
             "calls sampled, {:.0} % of the time ({})",
-            overhead.watched_s / traced_s * 100.0,
+            overhead.observed_s / traced_s * 100.0,
             counted(overhead.seen_calls, "call")
         )
     } else {

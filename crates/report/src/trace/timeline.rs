@@ -97,7 +97,7 @@ fn of_event(recording: &Recording, event: &Event) -> Vec<Value> {
             let snapshot = instant("buffers".into(), args);
             [snapshot].into_iter().chain(buffers.iter().map(|buffer| pending(event, buffer))).collect()
         }
-        EventKind::Unwatched { until_s } => vec![json!({
+        EventKind::Gap { until_s } => vec![json!({
             "ph": "X", "cat": "weir", "name": "totals only", "pid": event.pid, "tid": event.tid,
             "ts": micros(event.at_s), "dur": micros((until_s - event.at_s).max(0.0)), "args": {}
         })],

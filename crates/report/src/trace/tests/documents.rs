@@ -213,7 +213,7 @@ fn a_timeline_has_the_recorded_calls_in_at_most_2000_bins() {
         }),
     };
     recording.events = (0..100_000).map(|number| write(number as f64 / 10_000.0)).collect();
-    recording.events.push(Event { kind: EventKind::Unwatched { until_s: 5.0 }, ..write(4.0) });
+    recording.events.push(Event { kind: EventKind::Gap { until_s: 5.0 }, ..write(4.0) });
     let trace = of(&recording, &findings, VERDICT);
     let timelines = stream_timelines(&recording, &trace.streams);
     let out = timelines.iter().find(|one| !one.bins.is_empty()).expect("the written stream");

@@ -215,7 +215,7 @@ fn gaps_of_the_recording_are_reported() {
 #[test]
 fn uncounted_calls_are_not_said_to_be_counted() {
     let mut recording = clean();
-    (recording.exact, recording.overhead.watched_s, recording.overhead.uncounted_calls) = (false, 3.0, 144);
+    (recording.exact, recording.overhead.observed_s, recording.overhead.uncounted_calls) = (false, 3.0, 144);
     let text = screen_at(&of(&recording, &[], ""), 80);
     assert!(text.contains("at most 144 calls not counted") && !text.contains("every call"), "{text}");
 }
