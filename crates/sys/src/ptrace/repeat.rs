@@ -11,15 +11,16 @@ const EINTR: i64 = -(libc::EINTR as i64);
 /// timeout would never see the timeout.
 #[derive(Debug, Default)]
 pub struct RepeatedCall {
-    timed: Option<TimedCall>,
+    deadline: Option<CallDeadline>,
     /// The argument registers that the program expects at the exit of a call that was repeated with the rest of its timeout.
     expected_args: Option<[u64; 6]>,
     /// The thread was stopped at the exit of the call that it makes again now.
     is_at_repeated_exit: bool,
 }
 
+/// A call with a timeout.
 #[derive(Debug)]
-struct TimedCall {
+struct CallDeadline {
     number: i64,
     args: [u64; 6],
     /// CLOCK_MONOTONIC times of the end of the timeout and of the last repetition.
@@ -98,13 +99,13 @@ impl RepeatedCall {
     fn rest_ns(&mut self, number: i64, args: &[u64; 6], waited_ns: u64, now_ns: u64) -> Option<u64> {
         let timeout_ns = timeout_ns(number, args)?;
         // The call ends at most a timeout after its last repetition.
-        let same = self.timed.take().filter(|call| {
+        let same = self.deadline.take().filter(|call| {
             call.number == number && call.args == *args && now_ns - call.last_ns <= timeout_ns
         });
         let ends_ns = same.map_or((now_ns + timeout_ns).saturating_sub(waited_ns), |call| call.ends_ns);
         let rest_ns = ends_ns.saturating_sub(now_ns);
         if rest_ns > 0 {
-            self.timed = Some(TimedCall { number, args: *args, ends_ns, last_ns: now_ns });
+            self.deadline = Some(CallDeadline { number, args: *args, ends_ns, last_ns: now_ns });
         }
         Some(rest_ns)
     }

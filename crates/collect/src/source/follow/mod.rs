@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::intake::Intake;
 use crate::options::{LogOptions, Overflow, SyncPolicy};
 use own_files::OwnFiles;
-use position::{Followed, Position, Positions};
+use position::{FollowedFile, Position, Positions};
 use watch::Watch;
 
 /// How long a renamed file is read on after its last byte: its writer may not have opened the new one yet.
@@ -31,7 +31,7 @@ struct Follow {
     pattern: PathBuf,
     watch: Watch,
     own_files: OwnFiles,
-    files: Vec<OpenFile>,
+    files: Vec<FileIntake>,
     positions: Option<Positions>,
     /// Something was read since the positions were saved.
     changed: bool,
@@ -50,9 +50,9 @@ struct Snapshot {
     positions: Vec<Position>,
 }
 
-/// A file that is read, and where its records go.
-struct OpenFile {
-    followed: Followed,
+/// A followed file and the intake of its records.
+struct FileIntake {
+    followed: FollowedFile,
     intake: Intake,
     /// The path leads to another file now.
     renamed: bool,
@@ -94,7 +94,7 @@ impl Follow {
     fn resume_rotated(&mut self, options: &LogOptions) {
         let Some(positions) = &mut self.positions else { return };
         for (name, followed) in positions.find_renamed(&self.pattern) {
-            self.files.push(OpenFile {
+            self.files.push(FileIntake {
                 intake: Intake::new(name, None, options),
                 followed,
                 renamed: true,
@@ -112,7 +112,7 @@ impl Follow {
         let paths = self.watch.matching_paths();
         let is_new = |path: &PathBuf| !self.leads_to_known(path) && !self.own_files.contain(path);
         let new_paths = paths.into_iter().filter(is_new);
-        let opened: Vec<_> = new_paths.map(|path| (Followed::open(&path, &path), path)).collect();
+        let opened: Vec<_> = new_paths.map(|path| (FollowedFile::open(&path, &path), path)).collect();
         let (renamed, overflowed) = self.watch.take_renamed();
         for file in renamed {
             // It had the followed name for so short a time that it was not opened.
@@ -141,12 +141,12 @@ impl Follow {
             .is_some_and(|identity| self.files.iter().any(|file| file.followed.identity() == identity))
     }
 
-    fn is_known(&self, followed: &Followed) -> bool {
+    fn is_known(&self, followed: &FollowedFile) -> bool {
         self.files.iter().any(|file| file.followed.identity() == followed.identity())
     }
 
     /// Adds a file that a path leads to, if it is new.
-    fn adopt(&mut self, opened: std::io::Result<Followed>, path: &Path, collector: &mut Collector) {
+    fn adopt(&mut self, opened: std::io::Result<FollowedFile>, path: &Path, collector: &mut Collector) {
         let mut followed = match opened {
             Ok(followed) => followed,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
@@ -167,14 +167,14 @@ impl Follow {
         self.push(followed, false, loss, collector);
     }
 
-    fn push(&mut self, followed: Followed, renamed: bool, loss: Option<String>, collector: &Collector) {
+    fn push(&mut self, followed: FollowedFile, renamed: bool, loss: Option<String>, collector: &Collector) {
         let name = followed.name();
         let mut intake = Intake::new(name.clone(), None, &collector.options);
         if let Some(before) = self.files.iter().rev().find(|file| file.intake.name == name) {
             intake.continue_after(&before.intake);
         }
         let last_growth = Instant::now();
-        self.files.push(OpenFile { followed, intake, renamed, last_growth, at_end: false, loss });
+        self.files.push(FileIntake { followed, intake, renamed, last_growth, at_end: false, loss });
     }
 
     /// Reads once from each file. A file waits until the files of its path before it are at their end.
@@ -255,7 +255,7 @@ impl Follow {
     }
 }
 
-impl OpenFile {
+impl FileIntake {
     /// Says what happened to the file while no collector ran. Returns false if the log did not take the notice.
     fn report_loss(&mut self, collector: &mut Collector) -> bool {
         let Some(text) = self.loss.take() else { return true };

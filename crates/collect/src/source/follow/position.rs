@@ -16,7 +16,7 @@ const HEAD: usize = 1024;
 
 /// A file and the position in it.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(super) struct FollowedFile {
     file: File,
     path: PathBuf,
     device: u64,
@@ -55,7 +55,7 @@ fn hash(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-impl Followed {
+impl FollowedFile {
     /// Opens a file that has, or had, the name `path`.
     ///
     /// # Errors
@@ -134,14 +134,14 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    fn is_of(&self, followed: &Followed) -> bool {
+    fn is_of(&self, followed: &FollowedFile) -> bool {
         (self.device, self.inode) == followed.identity()
             && Head::read(&followed.file, self.head.bytes).is_ok_and(|(head, _)| head == self.head)
             && followed.file.metadata().is_ok_and(|metadata| metadata.len() >= self.offset)
     }
 
     /// Returns how the file at the path differs from the one of which this position is, as a sentence without subject.
-    fn change_to(&self, followed: &Followed) -> String {
+    fn change_to(&self, followed: &FollowedFile) -> String {
         let read = counted(self.offset, "byte");
         if (self.device, self.inode) != followed.identity() {
             return format!(
@@ -239,7 +239,7 @@ impl Positions {
 
     /// Continues in a file that is known. A file that is not, but has the path of one that is, is read from its start: returns
     /// what happened to the known one while no collector ran, and forgets its position.
-    pub(super) fn resume(&mut self, followed: &mut Followed) -> Option<String> {
+    pub(super) fn resume(&mut self, followed: &mut FollowedFile) -> Option<String> {
         if let Some(index) = self.loaded.iter().position(|position| position.is_of(followed)) {
             let position = self.loaded.remove(index);
             followed.offset = position.offset;
@@ -253,7 +253,7 @@ impl Positions {
     }
 
     /// Returns the known files of `pattern` that have another name now, in the same directory. They are read to their end.
-    pub(super) fn find_renamed(&mut self, pattern: &Path) -> Vec<(String, Followed)> {
+    pub(super) fn find_renamed(&mut self, pattern: &Path) -> Vec<(String, FollowedFile)> {
         let directory = pattern.parent().unwrap_or(Path::new("/"));
         let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
         let paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -264,7 +264,7 @@ impl Positions {
             if still_there {
                 return true;
             }
-            let opened = paths.iter().filter_map(|path| Followed::open(path, &position.path).ok());
+            let opened = paths.iter().filter_map(|path| FollowedFile::open(path, &position.path).ok());
             let Some(mut followed) = opened.into_iter().find(|followed| position.is_of(followed)) else {
                 return true;
             };
@@ -277,8 +277,8 @@ impl Positions {
     }
 
     /// Returns the positions of files, each with the number of bytes before it that are no record yet.
-    pub(super) fn snapshot<'a>(&self, files: impl Iterator<Item = (&'a Followed, u64)>) -> Vec<Position> {
-        let position = |(followed, held): (&Followed, u64)| Position {
+    pub(super) fn snapshot<'a>(&self, files: impl Iterator<Item = (&'a FollowedFile, u64)>) -> Vec<Position> {
+        let position = |(followed, held): (&FollowedFile, u64)| Position {
             path: followed.path.clone(),
             device: followed.device,
             inode: followed.inode,

@@ -2,7 +2,7 @@ use std::io::Write as _;
 
 use super::*;
 
-fn read_all(followed: &mut Followed) -> Vec<u8> {
+fn read_all(followed: &mut FollowedFile) -> Vec<u8> {
     let mut buffer = vec![0; 4096];
     let count = followed.read(&mut buffer).expect("read");
     buffer.truncate(count);
@@ -14,7 +14,7 @@ fn a_truncated_file_is_recognised() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("log");
     std::fs::write(&path, "first line\n").expect("written");
-    let mut followed = Followed::open(&path, &path).expect("opened");
+    let mut followed = FollowedFile::open(&path, &path).expect("opened");
     assert_eq!(read_all(&mut followed), b"first line\n");
     assert!(!followed.was_truncated());
     File::options()
@@ -36,13 +36,13 @@ fn positions_survive_a_restart_and_a_rename() {
     let dir = tempfile::tempdir().expect("a directory");
     let (path, state) = (dir.path().join("log"), dir.path().join("state.json"));
     std::fs::write(&path, "one\ntwo\npart").expect("written");
-    let mut followed = Followed::open(&path, &path).expect("opened");
+    let mut followed = FollowedFile::open(&path, &path).expect("opened");
     assert_eq!(read_all(&mut followed).len(), 12);
     let mut positions = Positions::load(&state).expect("no state yet");
     let snapshot = positions.snapshot([(&followed, 4)].into_iter());
     positions.save(snapshot).expect("saved");
 
-    let mut again = Followed::open(&path, &path).expect("opened");
+    let mut again = FollowedFile::open(&path, &path).expect("opened");
     assert_eq!(Positions::load(&state).expect("loaded").resume(&mut again), None);
     assert_eq!(read_all(&mut again), b"part", "the unfinished line is read again");
 
@@ -52,7 +52,7 @@ fn positions_survive_a_restart_and_a_rename() {
     let mut renamed = positions.find_renamed(&path);
     assert_eq!(renamed.len(), 1);
     assert_eq!(read_all(&mut renamed[0].1), b"part");
-    let mut new = Followed::open(&path, &path).expect("opened");
+    let mut new = FollowedFile::open(&path, &path).expect("opened");
     assert_eq!(positions.resume(&mut new), None, "the former file was found");
     assert_eq!(read_all(&mut new).len(), 12, "the new file is read from its start");
 }
@@ -63,7 +63,7 @@ fn a_damaged_state_file_is_refused() {
     let state = dir.path().join("state.json");
     let path = dir.path().join("log");
     std::fs::write(&path, "one\n").expect("written");
-    let mut followed = Followed::open(&path, &path).expect("opened");
+    let mut followed = FollowedFile::open(&path, &path).expect("opened");
     read_all(&mut followed);
     let mut positions = Positions::load(&state).expect("none");
     let snapshot = positions.snapshot([(&followed, 0)].into_iter());
@@ -85,7 +85,7 @@ fn a_file_that_changed_while_nothing_ran_is_reported_once() {
     let (path, state) = (dir.path().join("log"), dir.path().join("state.json"));
     let change = || {
         let mut positions = Positions::load(&state).expect("loaded");
-        let mut followed = Followed::open(&path, &path).expect("opened");
+        let mut followed = FollowedFile::open(&path, &path).expect("opened");
         assert!(positions.find_renamed(&path).is_empty());
         let change = positions.resume(&mut followed);
         read_all(&mut followed);

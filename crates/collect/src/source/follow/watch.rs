@@ -11,7 +11,7 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
-use super::position::Followed;
+use super::position::FollowedFile;
 use crate::error::{Error, io_error};
 
 /// A watched directory, and the pattern of the names in it.
@@ -35,7 +35,7 @@ struct RenamedFile {
     /// The followed name that it had.
     followed_path: PathBuf,
     /// The result of opening `path`, since the file has this name.
-    opened: Option<std::io::Result<Followed>>,
+    opened: Option<std::io::Result<FollowedFile>>,
 }
 
 /// The most attempts to open renamed files while they are renamed again.
@@ -73,7 +73,7 @@ impl Watch {
 
     /// Opens the files that had a followed name and were renamed since the last call, in this order. Returns also whether the
     /// kernel has dropped events.
-    pub(super) fn take_renamed(&mut self) -> (Vec<Followed>, bool) {
+    pub(super) fn take_renamed(&mut self) -> (Vec<FollowedFile>, bool) {
         let (mut files, mut overflowed) = (Vec::new(), false);
         for _ in 0..ATTEMPTS {
             overflowed |= self.read_events(&mut files);
@@ -83,7 +83,7 @@ impl Watch {
                 break;
             }
             for file in unopened {
-                file.opened = Some(Followed::open(&file.path, &file.followed_path));
+                file.opened = Some(FollowedFile::open(&file.path, &file.followed_path));
             }
         }
         let opened = files.into_iter().filter_map(|file| file.opened?.ok());
