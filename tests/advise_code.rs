@@ -1,4 +1,4 @@
-//! Compiles and runs the programs of `weir advise` in every language and for every kind of way, and compares the bytes that they
+//! Compiles and runs the programs of `weir advise` in every language and for every kind of policy, and compares the bytes that they
 //! write.
 //!
 //! The programs are a campaign: `make test` runs each language and each kind at least once.
@@ -13,16 +13,16 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use common::{campaign, disk_dir, file_limit, skip, text};
 use languages::{LANGUAGES, ProgramLanguage};
-use weir_advise::{Way, code};
+use weir_advise::{WritePolicy, code};
 use weir_model::Mode;
 use weir_model::advise::{AdviceLanguage, AdviceQuestion, AllowedLoss, Medium, SyncPoint, WriteMethod};
 
-/// A kind of way: the name in messages, the way, the writers.
-type Kind = (&'static str, Way, u32);
+/// A kind of policy: the name in messages, the policy, the writers.
+type Kind = (&'static str, WritePolicy, u32);
 
-fn way(mode: Mode, sync: SyncPoint, flush_s: Option<f64>, sync_s: Option<f64>) -> Way {
+fn policy(mode: Mode, sync: SyncPoint, flush_s: Option<f64>, sync_s: Option<f64>) -> WritePolicy {
     let gathers = mode == Mode::Full;
-    Way {
+    WritePolicy {
         method: if mode == Mode::None { WriteMethod::Syscall } else { WriteMethod::Stdio },
         mode,
         buffer_bytes: if mode == Mode::None { 0 } else { 4096 },
@@ -35,26 +35,26 @@ fn way(mode: Mode, sync: SyncPoint, flush_s: Option<f64>, sync_s: Option<f64>) -
 fn kinds() -> Vec<Kind> {
     let period = Some(0.02);
     vec![
-        ("each", way(Mode::None, SyncPoint::None, None, None), 1),
-        ("buffer", way(Mode::Full, SyncPoint::None, None, None), 1),
-        ("line", way(Mode::Line, SyncPoint::None, None, None), 1),
-        ("each and fdatasync", way(Mode::None, SyncPoint::Record, None, None), 1),
-        ("O_DSYNC", way(Mode::None, SyncPoint::ODsync, None, None), 1),
-        ("group commit", way(Mode::None, SyncPoint::Group, None, None), 3),
-        ("each and a timer that syncs", way(Mode::None, SyncPoint::Period, None, period), 1),
-        ("buffer and a timer", way(Mode::Full, SyncPoint::None, period, None), 1),
-        ("buffer and a timer that syncs", way(Mode::Full, SyncPoint::Period, period, period), 1),
-        ("each, shared", way(Mode::None, SyncPoint::None, None, None), 3),
-        ("buffer, shared", way(Mode::Full, SyncPoint::None, None, None), 3),
-        ("line, shared", way(Mode::Line, SyncPoint::None, None, None), 3),
-        ("each and fdatasync, shared", way(Mode::None, SyncPoint::Record, None, None), 3),
-        ("O_DSYNC, shared", way(Mode::None, SyncPoint::ODsync, None, None), 3),
+        ("each", policy(Mode::None, SyncPoint::None, None, None), 1),
+        ("buffer", policy(Mode::Full, SyncPoint::None, None, None), 1),
+        ("line", policy(Mode::Line, SyncPoint::None, None, None), 1),
+        ("each and fdatasync", policy(Mode::None, SyncPoint::Record, None, None), 1),
+        ("O_DSYNC", policy(Mode::None, SyncPoint::ODsync, None, None), 1),
+        ("group commit", policy(Mode::None, SyncPoint::Group, None, None), 3),
+        ("each and a timer that syncs", policy(Mode::None, SyncPoint::Period, None, period), 1),
+        ("buffer and a timer", policy(Mode::Full, SyncPoint::None, period, None), 1),
+        ("buffer and a timer that syncs", policy(Mode::Full, SyncPoint::Period, period, period), 1),
+        ("each, shared", policy(Mode::None, SyncPoint::None, None, None), 3),
+        ("buffer, shared", policy(Mode::Full, SyncPoint::None, None, None), 3),
+        ("line, shared", policy(Mode::Line, SyncPoint::None, None, None), 3),
+        ("each and fdatasync, shared", policy(Mode::None, SyncPoint::Record, None, None), 3),
+        ("O_DSYNC, shared", policy(Mode::None, SyncPoint::ODsync, None, None), 3),
     ]
 }
 
-/// The ways that bypass the streams.
+/// The policies that bypass the streams.
 fn bypassing() -> Vec<Kind> {
-    let of = |method, mode, buffer_bytes| Way {
+    let of = |method, mode, buffer_bytes| WritePolicy {
         method,
         mode,
         buffer_bytes,
@@ -70,9 +70,9 @@ fn bypassing() -> Vec<Kind> {
     ]
 }
 
-/// Block of the ways that bypass the streams, as weir advises it.
+/// Block of the policies that bypass the streams, as weir advises it.
 const BLOCK: u64 = 65_536;
-/// Limit of a file's size, as a disk that becomes full: less than the input of the ways that bypass the streams.
+/// Limit of a file's size, as a disk that becomes full: less than the input of the policies that bypass the streams.
 const LIMIT_BYTES: usize = 256 << 10;
 
 /// Returns the calls of which one shows in a list of system calls if a program uses a method.
@@ -119,22 +119,22 @@ fn command(words: &[&str], dir: &Path, libweir: &str) -> Command {
 }
 
 /// Records of many lengths: more than a buffer, one longer than a buffer, an empty one, bytes that are no UTF-8.
-fn records(key: &str, (_, way, _): &Kind) -> Vec<u8> {
-    let (many, long) = match way.method {
+fn records(key: &str, (_, policy, _): &Kind) -> Vec<u8> {
+    let (many, long) = match policy.method {
         // More than a window of the mapping, and a record that is longer than a block.
         WriteMethod::Mmap | WriteMethod::Direct | WriteMethod::IoUring | WriteMethod::InKernel => {
             (300_000, 70_000)
         }
-        _ if way.sync != SyncPoint::None => (30, 5000),
+        _ if policy.sync != SyncPoint::None => (30, 5000),
         _ => (3000, 5000),
     };
     let mut records: Vec<u8> =
         (0..many).flat_map(|number| format!("record {number} ä\n").into_bytes()).collect();
     records.extend([vec![b'x'; long], b"\n\n".to_vec(), b"the last\n".to_vec()].concat());
-    if key != "shell" || way.is_for_experts() {
+    if key != "shell" || policy.is_for_experts() {
         records.extend(b"\xff\xfe\0bytes\n");
     }
-    if key != "shell" || way.mode != Mode::Full || way.is_for_experts() {
+    if key != "shell" || policy.mode != Mode::Full || policy.is_for_experts() {
         records.extend(b"no newline at the end"); // weir log would add one
     }
     records

@@ -1,6 +1,6 @@
 //! Turns a question about writing into choices with their prices: the engine of `weir advise`.
 //!
-//! This crate is pure: the prices of the machine come in as values. [`ways`](way::ways) lists the ways to write,
+//! This crate is pure: the prices of the machine come in as values. [`write_policies`](write_policy::write_policies) lists the policies,
 //! [`predict`] prices each, [`limits`] rejects those that break a limit of the question, [`rank`] orders the rest.
 
 pub mod code;
@@ -12,7 +12,7 @@ mod reasons;
 mod sized;
 mod syncs;
 mod traced;
-mod way;
+mod write_policy;
 
 #[cfg(test)]
 mod fixture;
@@ -28,7 +28,7 @@ pub use notes::MEDIUM_DIFFERS;
 pub use predict::predict;
 pub use rank::NEGLIGIBLE_PERCENT;
 pub use traced::{TracedQuestion, traced_question};
-pub use way::Way;
+pub use write_policy::WritePolicy;
 
 /// Answers a question from the prices of this machine.
 pub fn advise(
@@ -37,12 +37,12 @@ pub fn advise(
     prices: &AdvicePrices,
     traced: Option<TracedProgram>,
 ) -> AdviceDocument {
-    let judged = way::ways(question)
+    let judged = write_policy::write_policies(question)
         .into_iter()
-        .map(|way| {
-            let predicted = predict(&way, question, host, prices);
-            let problem = limits::problem(&way, question, predicted.as_ref());
-            Judged { way, predicted, problem }
+        .map(|policy| {
+            let predicted = predict(&policy, question, host, prices);
+            let problem = limits::problem(&policy, question, predicted.as_ref());
+            Judged { policy, predicted, problem }
         })
         .collect();
     let (best, rest) = rank::order(judged, question);
@@ -61,16 +61,17 @@ pub fn advise(
     }
 }
 
-/// Returns the best way of a document that uses `method`, and the reason if it breaks a limit. None if the document has no such
-/// way.
-pub fn best_way(document: &AdviceDocument, method: WriteMethod) -> Option<(Way, Option<&str>)> {
+/// Returns the best policy of a document that uses `method`, and the reason if it breaks a limit. None if the document has no such
+/// policy.
+pub fn best_policy(document: &AdviceDocument, method: WriteMethod) -> Option<(WritePolicy, Option<&str>)> {
     let choices =
         document.choices.iter().map(|one| (one.method, &one.name, one.holds, one.why_not.as_deref()));
     let others =
         document.others.iter().map(|one| (one.method, &one.name, one.holds, Some(one.why_not.as_str())));
     let (_, name, holds, why_not) = choices.chain(others).find(|(one, ..)| *one == method)?;
-    let way = way::ways(&document.question).into_iter().find(|way| way.name() == *name)?;
-    Some((way, why_not.filter(|_| !holds)))
+    let policy =
+        write_policy::write_policies(&document.question).into_iter().find(|policy| policy.name() == *name)?;
+    Some((policy, why_not.filter(|_| !holds)))
 }
 
 fn broken_limit(one: &Judged) -> Option<&str> {
@@ -78,7 +79,7 @@ fn broken_limit(one: &Judged) -> Option<&str> {
 }
 
 fn choice(at: usize, one: &Judged, first: &Judged, question: &AdviceQuestion) -> Choice {
-    let way = &one.way;
+    let policy = &one.policy;
     let zero = weir_model::advise::PredictedCost {
         calls_per_s: 0.0,
         cpu_percent: 0.0,
@@ -92,34 +93,34 @@ fn choice(at: usize, one: &Judged, first: &Judged, question: &AdviceQuestion) ->
         flash_bytes_per_day: None,
     };
     Choice {
-        name: way.name(),
-        method: way.method,
-        mode: way.mode,
-        buffer_bytes: way.buffer_bytes,
-        sync: way.sync,
-        flush_period_s: way.flush_period_s,
-        sync_period_s: way.sync_period_s,
+        name: policy.name(),
+        method: policy.method,
+        mode: policy.mode,
+        buffer_bytes: policy.buffer_bytes,
+        sync: policy.sync,
+        flush_period_s: policy.flush_period_s,
+        sync_period_s: policy.sync_period_s,
         holds: one.problem.is_none(),
         predicted: one.predicted.unwrap_or(zero),
         why_not: match at {
             0 => one.problem.as_ref().map(|problem| problem.text.clone()),
             _ => Some(reasons::why_not(one, first, question)),
         },
-        caveats: reasons::caveats(way, question),
-        code: code::programs(way, question, broken_limit(one)),
+        caveats: reasons::caveats(policy, question),
+        code: code::programs(policy, question, broken_limit(one)),
     }
 }
 
 fn other(one: &Judged, first: &Judged, question: &AdviceQuestion) -> OtherWay {
     OtherWay {
-        name: one.way.name(),
-        method: one.way.method,
+        name: one.policy.name(),
+        method: one.policy.method,
         holds: one.problem.is_none(),
         predicted: one.predicted,
         why_not: reasons::why_not(one, first, question),
-        // The programs of other ways differ from those of the choices in a value or a line.
-        code: match one.way.is_for_experts() {
-            true => code::programs(&one.way, question, broken_limit(one)),
+        // The programs of other policies differ from those of the choices in a value or a line.
+        code: match one.policy.is_for_experts() {
+            true => code::programs(&one.policy, question, broken_limit(one)),
             false => Default::default(),
         },
     }
@@ -131,14 +132,18 @@ mod tests {
     use crate::fixture::{host, prices, question};
 
     #[test]
-    fn each_method_has_a_best_way_with_its_code() {
+    fn each_method_has_a_best_policy_with_its_code() {
         let document = advise(&question(), &host(), &prices(), None);
         for method in WriteMethod::ALL {
-            let (way, _) = best_way(&document, *method).unwrap_or_else(|| panic!("{method:?}"));
-            assert_eq!(way.method, *method);
-            let other = document.others.iter().find(|other| other.name == way.name());
-            let code = other.filter(|_| way.is_for_experts()).map(|other| &other.code);
-            assert_eq!(way.is_for_experts(), code.is_some_and(|code| code.contains_key("c")), "{method:?}");
+            let (policy, _) = best_policy(&document, *method).unwrap_or_else(|| panic!("{method:?}"));
+            assert_eq!(policy.method, *method);
+            let other = document.others.iter().find(|other| other.name == policy.name());
+            let code = other.filter(|_| policy.is_for_experts()).map(|other| &other.code);
+            assert_eq!(
+                policy.is_for_experts(),
+                code.is_some_and(|code| code.contains_key("c")),
+                "{method:?}"
+            );
         }
     }
 }

@@ -1,31 +1,35 @@
-//! The limits of a question, and the reasons why a way breaks one.
+//! The limits of a question, and the reasons why a policy breaks one.
 
 use weir_model::Mode;
 use weir_model::advise::{AdviceLanguage, AdviceQuestion, AllowedLoss, Medium, PredictedCost, WriteMethod};
 use weir_model::duration::format_seconds;
 use weir_model::number::{about, about_bytes};
 
-use crate::way::Way;
+use crate::write_policy::WritePolicy;
 
-/// Share of the time above which a way cannot keep up: the rest is for the program itself.
+/// Share of the time above which a policy cannot keep up: the rest is for the program itself.
 const FULL_SHARE: f64 = 95.0;
 /// Relative error of a predicted time that does not break a limit.
 const TOLERANCE: f64 = 1.001;
 
-/// A reason why a way is not chosen.
+/// A reason why a policy is not chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     /// A clause for the screen.
     pub text: String,
-    /// Whether the way could be used if the limit were wider.
+    /// Whether the policy could be used if the limit were wider.
     pub is_limit: bool,
-    /// Whether the way loses more bytes than the question allows.
+    /// Whether the policy loses more bytes than the question allows.
     pub loses_more: bool,
 }
 
-/// Returns why the way cannot be used, or the first limit that it breaks. `None` if it holds all.
-pub fn problem(way: &Way, question: &AdviceQuestion, predicted: Option<&PredictedCost>) -> Option<Problem> {
-    if let Some(text) = impossible(way, question) {
+/// Returns why the policy cannot be used, or the first limit that it breaks. `None` if it holds all.
+pub fn problem(
+    policy: &WritePolicy,
+    question: &AdviceQuestion,
+    predicted: Option<&PredictedCost>,
+) -> Option<Problem> {
+    if let Some(text) = impossible(policy, question) {
         return Some(Problem { text, is_limit: false, loses_more: false });
     }
     let Some(predicted) = predicted else {
@@ -38,9 +42,9 @@ pub fn problem(way: &Way, question: &AdviceQuestion, predicted: Option<&Predicte
     Some(Problem { text, is_limit: true, loses_more })
 }
 
-/// Returns why the way does not apply to this question at all.
-fn impossible(way: &Way, question: &AdviceQuestion) -> Option<String> {
-    match way.method {
+/// Returns why the policy does not apply to this question at all.
+fn impossible(policy: &WritePolicy, question: &AdviceQuestion) -> Option<String> {
+    match policy.method {
         WriteMethod::InKernel => Some(
             "the program makes the records; this copies what is in a file or a pipe already (weir copy)"
                 .into(),
@@ -60,7 +64,7 @@ fn impossible(way: &Way, question: &AdviceQuestion) -> Option<String> {
         WriteMethod::Direct if question.medium == Medium::Ram => {
             Some("the file is in memory; there is no device to write to directly".into())
         }
-        WriteMethod::Stdio if way.mode == Mode::Line && question.record_bytes > way.buffer_bytes => {
+        WriteMethod::Stdio if policy.mode == Mode::Line && question.record_bytes > policy.buffer_bytes => {
             Some("the line does not fit the buffer, so that it is written in pieces".into())
         }
         _ => None,
@@ -125,13 +129,13 @@ mod tests {
     use super::*;
     use crate::fixture::{host, prices, question};
     use crate::predict;
-    use crate::way::ways;
+    use crate::write_policy::write_policies;
 
     fn of(question: &AdviceQuestion, name: &str) -> Option<String> {
-        let way = ways(question).into_iter().find(|way| way.name() == name);
-        let way = way.unwrap_or_else(|| panic!("no way is called {name}"));
-        let predicted = predict(&way, question, &host(), &prices());
-        problem(&way, question, predicted.as_ref()).map(|problem| problem.text)
+        let policy = write_policies(question).into_iter().find(|policy| policy.name() == name);
+        let policy = policy.unwrap_or_else(|| panic!("no way is called {name}"));
+        let predicted = predict(&policy, question, &host(), &prices());
+        problem(&policy, question, predicted.as_ref()).map(|problem| problem.text)
     }
 
     #[test]

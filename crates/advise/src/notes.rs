@@ -96,7 +96,7 @@ fn sync_range(prices: &AdvicePrices) -> Option<String> {
 
 /// Returns what the program must do if it uses the first choice.
 pub fn notes(question: &AdviceQuestion, prices: &AdvicePrices, first: &Judged) -> Vec<String> {
-    let way = &first.way;
+    let policy = &first.policy;
     let mut all: Vec<String> = Vec::new();
     if let Some(device) = prices.device_bytes_per_s.filter(|device| question.bytes_per_s() > *device) {
         all.push(format!(
@@ -105,7 +105,7 @@ pub fn notes(question: &AdviceQuestion, prices: &AdvicePrices, first: &Judged) -
             about_bytes(device)
         ));
     }
-    if way.gathers() {
+    if policy.gathers() {
         all.push("Flush before fork(2), or both processes write the buffer. Flush before execve(2) and _exit(2), or it is lost.".into());
     } else {
         all.push("fork(2), execve(2) and _exit(2) need no flush: no bytes are pending.".into());
@@ -120,7 +120,7 @@ pub fn notes(question: &AdviceQuestion, prices: &AdvicePrices, first: &Judged) -
             about_bytes(day)
         ));
     }
-    match way.sync {
+    match policy.sync {
         SyncPoint::None if question.loss == AllowedLoss::Buffer => {
             all.push("If the finished file must survive a power cut, call fsync(2) before close(2), and once on its directory.".into());
         }

@@ -1,4 +1,4 @@
-//! The price of a way: what a record costs, how long it waits, what a kill and a power cut lose.
+//! The price of a policy: what a record costs, how long it waits, what a kill and a power cut lose.
 
 use weir_model::Mode;
 use weir_model::advise::{
@@ -8,7 +8,7 @@ use weir_model::advise::{
 
 use crate::sized;
 use crate::syncs::{largest_group_records, shared, syncs};
-use crate::way::Way;
+use crate::write_policy::WritePolicy;
 
 /// Bytes that a small flash medium programs at least for one sync. An assumption: data pages of SD cards have 8 to 16 KiB.
 pub const FLASH_PAGE_BYTES: f64 = 16_384.0;
@@ -17,18 +17,19 @@ pub const FLASH_PAGE_BYTES: f64 = 16_384.0;
 pub const ASSUMED_SYNC_BYTES: f64 = 16_384.0;
 const DAY_S: f64 = 86_400.0;
 
-/// Returns the price of a way at the question's rate. `None` if the way does not apply, or if its price is unknown here.
+/// Returns the price of a policy at the question's rate. `None` if the policy does not apply, or if its price is unknown here.
 pub fn predict(
-    way: &Way,
+    policy: &WritePolicy,
     question: &AdviceQuestion,
     host: &AdviceHost,
     prices: &AdvicePrices,
 ) -> Option<PredictedCost> {
-    let record = RecordCost::of(way, question, prices)?;
+    let record = RecordCost::of(policy, question, prices)?;
     let wait_s = record.sync.map_or(0.0, |sync| sync.elapsed_ns / 1e9);
     let share = |ns: f64| question.rate * ns / 1e9 * 100.0;
-    let kill = at_risk_kill(way, question);
-    let sync_calls = if way.sync == SyncPoint::ODsync { 0.0 } else { syncs_at_rate(way, question, &record) };
+    let kill = at_risk_kill(policy, question);
+    let sync_calls =
+        if policy.sync == SyncPoint::ODsync { 0.0 } else { syncs_at_rate(policy, question, &record) };
     Some(PredictedCost {
         calls_per_s: (record.writes + sync_calls) * question.rate,
         cpu_percent: share(record.price.cpu_ns),
@@ -36,13 +37,13 @@ pub fn predict(
         record_ns: record.price.elapsed_ns,
         record_ns_range: record.range_ns(prices),
         max_rate: (1e9 / record.price.elapsed_ns.max(1.0)).min(device_rate(question, prices)),
-        latency_s: latency_s(way, question, &record),
+        latency_s: latency_s(policy, question, &record),
         at_risk_kill_bytes: kill,
-        at_risk_power_bytes: at_risk_power(way, question, host, kill, wait_s),
+        at_risk_power_bytes: at_risk_power(policy, question, host, kill, wait_s),
         flash_bytes_per_day: question
             .medium
             .wears()
-            .then(|| flash_bytes(way, question, host, prices, &record)),
+            .then(|| flash_bytes(policy, question, host, prices, &record)),
     })
 }
 
@@ -62,20 +63,20 @@ struct RecordCost {
 }
 
 impl RecordCost {
-    fn of(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> Option<Self> {
+    fn of(policy: &WritePolicy, question: &AdviceQuestion, prices: &AdvicePrices) -> Option<Self> {
         let bytes = question.record_bytes as f64;
-        let records = if way.gathers() { records_a_flush(way, question) } else { 1.0 };
-        let (writes, write) = (1.0 / records, write_of(way, prices, records * bytes)?);
-        let (syncs, sync) = syncs(way, question, prices, records * bytes)?;
+        let records = if policy.gathers() { records_a_flush(policy, question) } else { 1.0 };
+        let (writes, write) = (1.0 / records, write_of(policy, prices, records * bytes)?);
+        let (syncs, sync) = syncs(policy, question, prices, records * bytes)?;
         let separate = write
             .times(writes)
-            .plus(in_memory(way, prices, bytes)?)
-            .plus(locks_and_timer(way, question, prices))
+            .plus(in_memory(policy, prices, bytes)?)
+            .plus(locks_and_timer(policy, question, prices))
             .plus(sync.map_or(CallPrice { elapsed_ns: 0.0, cpu_ns: 0.0 }, |sync| sync.times(syncs)));
-        let shared = shared(way, question, prices);
+        let shared = shared(policy, question, prices);
         let price = shared.unwrap_or(separate);
         let synced = shared.or(sync.map(|sync| sync.times(syncs)));
-        let writes = if way.method == WriteMethod::Mmap { 0.0 } else { writes };
+        let writes = if policy.method == WriteMethod::Mmap { 0.0 } else { writes };
         Some(Self { price, synced, writes, syncs, sync, write })
     }
 
@@ -88,13 +89,13 @@ impl RecordCost {
 }
 
 /// Returns how many records one write of a buffer has: as many whole ones as fit, or those of a timer's interval.
-fn records_a_flush(way: &Way, question: &AdviceQuestion) -> f64 {
-    let fitting = (way.buffer_bytes / question.record_bytes.max(1)).max(1) as f64;
-    way.flush_period_s.map_or(fitting, |period| (question.rate * period).clamp(1.0, fitting))
+fn records_a_flush(policy: &WritePolicy, question: &AdviceQuestion) -> f64 {
+    let fitting = (policy.buffer_bytes / question.record_bytes.max(1)).max(1) as f64;
+    policy.flush_period_s.map_or(fitting, |period| (question.rate * period).clamp(1.0, fitting))
 }
 
-fn write_of(way: &Way, prices: &AdvicePrices, bytes: f64) -> Option<CallPrice> {
-    let table: &[SizedPrice] = match way.method {
+fn write_of(policy: &WritePolicy, prices: &AdvicePrices, bytes: f64) -> Option<CallPrice> {
+    let table: &[SizedPrice] = match policy.method {
         WriteMethod::Mmap => &prices.mmap,
         WriteMethod::Direct => &prices.direct,
         WriteMethod::IoUring => &prices.io_uring,
@@ -105,8 +106,8 @@ fn write_of(way: &Way, prices: &AdvicePrices, bytes: f64) -> Option<CallPrice> {
 }
 
 /// Returns what a record costs in the program's memory: the copy into the buffer and the library's call.
-fn in_memory(way: &Way, prices: &AdvicePrices, bytes: f64) -> Option<CallPrice> {
-    let table = match way.method {
+fn in_memory(policy: &WritePolicy, prices: &AdvicePrices, bytes: f64) -> Option<CallPrice> {
+    let table = match policy.method {
         WriteMethod::Libweir => &prices.libweir,
         WriteMethod::Syscall | WriteMethod::Mmap => return Some(CallPrice { elapsed_ns: 0.0, cpu_ns: 0.0 }),
         _ => &prices.stdio,
@@ -116,7 +117,7 @@ fn in_memory(way: &Way, prices: &AdvicePrices, bytes: f64) -> Option<CallPrice> 
     let write = sized::at(&prices.write, prices.buffer_bytes as f64)?.times(writes);
     let user = sized::at(table, bytes)?.minus(write);
     // The program keeps records whole with weir_putrec(3), which costs more than the weir_write(3) of the table.
-    let more = match way.method {
+    let more = match policy.method {
         WriteMethod::Libweir => (prices.libweir_record_ns - user_of_short(prices)).max(0.0),
         _ => 0.0,
     };
@@ -131,30 +132,30 @@ fn user_of_short(prices: &AdvicePrices) -> f64 {
     short.map_or(0.0, |(one, write)| one.price.minus(write.times(writes(one.bytes))).elapsed_ns)
 }
 
-fn locks_and_timer(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> CallPrice {
-    let locks = match (way.timer_s(), way.sync) {
+fn locks_and_timer(policy: &WritePolicy, question: &AdviceQuestion, prices: &AdvicePrices) -> CallPrice {
+    let locks = match (policy.timer_s(), policy.sync) {
         // The price of a record has the lock.
-        _ if way.method == WriteMethod::Libweir => 0.0,
+        _ if policy.method == WriteMethod::Libweir => 0.0,
         (_, SyncPoint::Group) => 2.0,
         (None, _) if question.sharers < 2 => 0.0,
         _ => 1.0,
     };
-    let wakes = way.timer_s().map_or(0.0, |period| 1.0 / (question.rate * period));
+    let wakes = policy.timer_s().map_or(0.0, |period| 1.0 / (question.rate * period));
     let lock_ns = locks * prices.lock_ns;
     // The timer wakes in a thread of its own, for which no record waits.
     let price = CallPrice { elapsed_ns: lock_ns, cpu_ns: lock_ns + wakes * prices.wake_ns };
-    price.plus(contention(way, question, prices))
+    price.plus(contention(policy, question, prices))
 }
 
 /// Returns what a record costs more because several writers wait for each other. A price that was not measured counts as
 /// nothing.
-fn contention(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> CallPrice {
-    let measured = match way.method {
+fn contention(policy: &WritePolicy, question: &AdviceQuestion, prices: &AdvicePrices) -> CallPrice {
+    let measured = match policy.method {
         // While a group's leader syncs, the others sleep; that wait is part of the sync.
-        _ if question.sharers < 2 || way.sync == SyncPoint::Group => None,
-        WriteMethod::Libweir if way.gathers() => prices.shared_libweir,
+        _ if question.sharers < 2 || policy.sync == SyncPoint::Group => None,
+        WriteMethod::Libweir if policy.gathers() => prices.shared_libweir,
         WriteMethod::Libweir => prices.shared_libweir_write,
-        _ if way.gathers() => prices.shared_buffer,
+        _ if policy.gathers() => prices.shared_buffer,
         _ => prices.shared_write,
     };
     measured.unwrap_or(CallPrice { elapsed_ns: 0.0, cpu_ns: 0.0 })
@@ -172,8 +173,8 @@ pub fn device_rate(question: &AdviceQuestion, prices: &AdvicePrices) -> f64 {
 }
 
 /// Returns the syncs per record at the question's rate: a group has the records that arrive while a sync runs.
-fn syncs_at_rate(way: &Way, question: &AdviceQuestion, record: &RecordCost) -> f64 {
-    match (way.sync, record.sync) {
+fn syncs_at_rate(policy: &WritePolicy, question: &AdviceQuestion, record: &RecordCost) -> f64 {
+    match (policy.sync, record.sync) {
         (SyncPoint::Group, Some(sync)) => {
             let records_per_sync = question.rate * sync.elapsed_ns / 1e9;
             1.0 / records_per_sync.clamp(1.0, largest_group_records(question))
@@ -182,21 +183,21 @@ fn syncs_at_rate(way: &Way, question: &AdviceQuestion, record: &RecordCost) -> f
     }
 }
 
-fn latency_s(way: &Way, question: &AdviceQuestion, record: &RecordCost) -> f64 {
+fn latency_s(policy: &WritePolicy, question: &AdviceQuestion, record: &RecordCost) -> f64 {
     let write_s = record.write.elapsed_ns / 1e9;
     let sync_s = record.sync.map_or(0.0, |sync| sync.elapsed_ns / 1e9);
-    let waits_s = match way.sync {
+    let waits_s = match policy.sync {
         SyncPoint::None => 0.0,
         // The write may have to wait until the timer's sync has written the same page.
         SyncPoint::Record | SyncPoint::ODsync | SyncPoint::Period => sync_s,
         // A record that just missed a sync waits for that one and its own.
         SyncPoint::Group => 2.0 * sync_s,
     };
-    if !way.gathers() {
+    if !policy.gathers() {
         return write_s + waits_s;
     }
-    let fills_s = (way.buffer_bytes / question.record_bytes.max(1)).max(1) as f64 / question.rate;
-    fills_s.min(way.flush_period_s.unwrap_or(f64::INFINITY)) + write_s + waits_s
+    let fills_s = (policy.buffer_bytes / question.record_bytes.max(1)).max(1) as f64 / question.rate;
+    fills_s.min(policy.flush_period_s.unwrap_or(f64::INFINITY)) + write_s + waits_s
 }
 
 /// Returns the bytes of whole records that arrive in a time, at least one record.
@@ -204,20 +205,26 @@ fn arriving(question: &AdviceQuestion, seconds: f64) -> u64 {
     ((question.rate * seconds).ceil().max(1.0) * question.record_bytes as f64) as u64
 }
 
-fn at_risk_kill(way: &Way, question: &AdviceQuestion) -> u64 {
-    match (way.mode, way.flush_period_s) {
+fn at_risk_kill(policy: &WritePolicy, question: &AdviceQuestion) -> u64 {
+    match (policy.mode, policy.flush_period_s) {
         (Mode::None | Mode::Line, _) => 0,
-        (_, Some(period)) => arriving(question, period).min(way.buffer_bytes),
-        (_, None) => way.buffer_bytes,
+        (_, Some(period)) => arriving(question, period).min(policy.buffer_bytes),
+        (_, None) => policy.buffer_bytes,
     }
 }
 
-fn at_risk_power(way: &Way, question: &AdviceQuestion, host: &AdviceHost, kill: u64, sync_s: f64) -> u64 {
+fn at_risk_power(
+    policy: &WritePolicy,
+    question: &AdviceQuestion,
+    host: &AdviceHost,
+    kill: u64,
+    sync_s: f64,
+) -> u64 {
     if question.medium == Medium::Ram {
         return arriving(question, DAY_S);
     }
-    match (way.sync, way.sync_period_s) {
-        (SyncPoint::None, _) if way.method == WriteMethod::Direct => kill,
+    match (policy.sync, policy.sync_period_s) {
+        (SyncPoint::None, _) if policy.method == WriteMethod::Direct => kill,
         (SyncPoint::None, _) => {
             let cached = arriving(question, host.writeback_s);
             kill.saturating_add(cached.min(host.dirty_limit_bytes.unwrap_or(u64::MAX)))
@@ -230,17 +237,17 @@ fn at_risk_power(way: &Way, question: &AdviceQuestion, host: &AdviceHost, kill: 
 /// Returns the bytes that the medium programs in a day: the data, and for each sync or write-back what the file system and
 /// the medium add.
 fn flash_bytes(
-    way: &Way,
+    policy: &WritePolicy,
     question: &AdviceQuestion,
     host: &AdviceHost,
     prices: &AdvicePrices,
     record: &RecordCost,
 ) -> f64 {
     let unsynced = (1.0 / host.writeback_s.max(1.0)).min(question.rate);
-    let syncs_s = if way.sync == SyncPoint::None {
+    let syncs_s = if policy.sync == SyncPoint::None {
         unsynced
     } else {
-        syncs_at_rate(way, question, record) * question.rate
+        syncs_at_rate(policy, question, record) * question.rate
     };
     let of_sync = prices.sync_device_bytes.unwrap_or(ASSUMED_SYNC_BYTES);
     let page = if question.medium.is_small_flash() { FLASH_PAGE_BYTES } else { 4096.0 };
@@ -252,14 +259,15 @@ fn flash_bytes(
 mod tests {
     use super::*;
     use crate::fixture::{host, prices, question};
-    use crate::way::ways;
+    use crate::write_policy::write_policies;
 
     fn of(question: &AdviceQuestion, name: &str) -> PredictedCost {
-        let ways = ways(question);
-        let way = ways.iter().find(|way| way.name() == name);
-        let way =
-            way.unwrap_or_else(|| panic!("{name}: {:?}", ways.iter().map(Way::name).collect::<Vec<_>>()));
-        predict(way, question, &host(), &prices()).unwrap()
+        let policies = write_policies(question);
+        let policy = policies.iter().find(|policy| policy.name() == name);
+        let policy = policy.unwrap_or_else(|| {
+            panic!("{name}: {:?}", policies.iter().map(WritePolicy::name).collect::<Vec<_>>())
+        });
+        predict(policy, question, &host(), &prices()).unwrap()
     }
 
     #[test]
@@ -321,8 +329,8 @@ mod tests {
         assert!((each.record_ns - 300_000.0).abs() < 1.0, "{each:?}");
         assert!((group.record_ns - 250_000.0).abs() < 1.0, "{group:?}");
         let six = AdviceQuestion { sharers: 6, record_bytes: 512, ..many.clone() };
-        let way = "libweir, write each record, one fdatasync for all threads that wait";
-        let wider = of(&six, way).record_ns - 195_000.0;
+        let policy = "libweir, write each record, one fdatasync for all threads that wait";
+        let wider = of(&six, policy).record_ns - 195_000.0;
         assert!((wider - 300.0 * (312.0 / 448.0)).abs() < 1.0, "a longer write: {wider}");
         let few = AdviceQuestion { rate: 10.0, ..many };
         let group = of(&few, "write each record, one fdatasync for all threads that wait");
@@ -341,9 +349,10 @@ mod tests {
         let each = "libweir, write each record, fdatasync every 900 ms";
         close(more(each, each), 3000.0);
         let unmeasured = AdvicePrices { shared_write: None, ..prices() };
-        let way = ways(&shared).into_iter().find(|way| way.name() == "write each record").unwrap();
-        let known = predict(&way, &shared, &host(), &prices()).unwrap();
-        let unknown = predict(&way, &shared, &host(), &unmeasured).unwrap();
+        let policy =
+            write_policies(&shared).into_iter().find(|policy| policy.name() == "write each record").unwrap();
+        let known = predict(&policy, &shared, &host(), &prices()).unwrap();
+        let unknown = predict(&policy, &shared, &host(), &unmeasured).unwrap();
         close(known.record_ns - unknown.record_ns, 2000.0);
         assert!(unknown.cpu_percent < known.cpu_percent);
     }
@@ -376,7 +385,7 @@ mod tests {
     #[test]
     fn a_missing_price_predicts_nothing() {
         let none = AdvicePrices { io_uring: Vec::new(), ..prices() };
-        let way = Way {
+        let policy = WritePolicy {
             method: WriteMethod::IoUring,
             mode: Mode::Full,
             buffer_bytes: 65_536,
@@ -384,7 +393,7 @@ mod tests {
             flush_period_s: None,
             sync_period_s: None,
         };
-        assert_eq!(predict(&way, &question(), &host(), &none), None);
-        assert!(predict(&way, &question(), &host(), &prices()).is_some());
+        assert_eq!(predict(&policy, &question(), &host(), &none), None);
+        assert!(predict(&policy, &question(), &host(), &prices()).is_some());
     }
 }

@@ -1,10 +1,10 @@
-//! Orders the ways: the cheapest first, then those that lose less, then the simpler ones.
+//! Orders the policies: the cheapest first, then those that lose less, then the simpler ones.
 
 use weir_model::Mode;
 use weir_model::advise::{AdviceQuestion, AllowedLoss, PredictedCost, SyncPoint, WriteMethod};
 
 use crate::limits::Problem;
-use crate::way::Way;
+use crate::write_policy::WritePolicy;
 
 /// Percent of the time below which a cost does not decide: no tool on the machine would show the difference.
 pub const NEGLIGIBLE_PERCENT: f64 = 0.5;
@@ -13,10 +13,10 @@ pub const TIE: f64 = 1.05;
 /// Choices side by side: three fit 80 columns.
 const CHOICES: usize = 3;
 
-/// A way with its price and the reason against it.
+/// A policy with its price and the reason against it.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    pub way: Way,
+    pub policy: WritePolicy,
     pub predicted: Option<PredictedCost>,
     pub problem: Option<Problem>,
 }
@@ -44,41 +44,41 @@ impl Judged {
         self.predicted.and_then(|cost| cost.flash_bytes_per_day).unwrap_or(0.0)
     }
 
-    /// Returns 0 for a way that holds all limits, 1 for one that is too slow, 2 for one that loses more than the question allows,
+    /// Returns 0 for a policy that holds all limits, 1 for one that is too slow, 2 for one that loses more than the question allows,
     /// 3 for one that needs an expert (mmap, O_DIRECT, io_uring), 4 for one that does not apply.
     fn class(&self) -> u8 {
         match &self.problem {
             Some(problem) if !problem.is_limit => 4,
-            _ if self.way.is_for_experts() => 3,
+            _ if self.policy.is_for_experts() => 3,
             Some(problem) if problem.loses_more => 2,
             Some(_) => 1,
             None => 0,
         }
     }
 
-    /// Two ways of a family differ only in the size of the buffer and the interval of the timer.
+    /// Two policies of a family differ only in the size of the buffer and the interval of the timer.
     fn family(&self) -> (WriteMethod, Mode, SyncPoint, bool) {
-        (self.way.method, self.way.mode, self.way.sync, self.way.timer_s().is_some())
+        (self.policy.method, self.policy.mode, self.policy.sync, self.policy.timer_s().is_some())
     }
 }
 
-/// Returns how much a program needs for the way: threads, a library, calls.
-pub fn complexity(way: &Way) -> u32 {
-    let base = match way.method {
+/// Returns how much a program needs for the policy: threads, a library, calls.
+pub fn complexity(policy: &WritePolicy) -> u32 {
+    let base = match policy.method {
         WriteMethod::Syscall => 0,
         WriteMethod::Stdio => 1,
         WriteMethod::Libweir => 3,
         _ => 9,
     };
-    let own_thread = match way.method {
+    let own_thread = match policy.method {
         // libweir has the timer and the group commit; a timer that syncs is the program's.
-        WriteMethod::Libweir => u32::from(way.sync_period_s.is_some()),
-        _ => 2 * u32::from(way.timer_s().is_some() || way.sync == SyncPoint::Group),
+        WriteMethod::Libweir => u32::from(policy.sync_period_s.is_some()),
+        _ => 2 * u32::from(policy.timer_s().is_some() || policy.sync == SyncPoint::Group),
     };
-    base + own_thread + u32::from(way.sync == SyncPoint::Record)
+    base + own_thread + u32::from(policy.sync == SyncPoint::Record)
 }
 
-/// Divides the ways into the three best, the best first, and the rest in the same order.
+/// Divides the policies into the three best, the best first, and the rest in the same order.
 pub fn order(judged: Vec<Judged>, question: &AdviceQuestion) -> (Vec<Judged>, Vec<Judged>) {
     let mut left = judged;
     let (mut best, mut rest): (Vec<Judged>, Vec<Judged>) = (Vec::new(), Vec::new());
@@ -101,7 +101,7 @@ fn next(judged: &[Judged], question: &AdviceQuestion) -> usize {
         // Small flash wears out before a little risk matters; amounts within one step of 5 % count as equal.
         let flash =
             if question.medium.is_small_flash() { (one.flash().max(1.0).ln() / TIE.ln()) as u64 } else { 0 };
-        (flash, one.at_risk(question), complexity(&one.way))
+        (flash, one.at_risk(question), complexity(&one.policy))
     };
     let cost = |one: &Judged| one.predicted.map_or(f64::INFINITY, |cost| cost.busy_percent);
     tied.min_by(|(_, one), (_, other)| key(one).cmp(&key(other)).then(cost(one).total_cmp(&cost(other))))

@@ -1,4 +1,4 @@
-//! Sentences: why a way loses to the first, and what a way does not do.
+//! Sentences: why a policy loses to the first, and what a policy does not do.
 
 use weir_model::advise::{AdviceQuestion, PredictedCost, SyncPoint, WriteMethod};
 use weir_model::duration::{format_seconds, percent, three_digits};
@@ -6,7 +6,7 @@ use weir_model::number::about_bytes;
 use weir_model::{Mode, Size};
 
 use crate::rank::{Judged, NEGLIGIBLE_PERCENT, TIE, complexity, deciding_percent};
-use crate::way::Way;
+use crate::write_policy::WritePolicy;
 
 /// Returns why `one` loses to the first choice.
 pub fn why_not(one: &Judged, first: &Judged, question: &AdviceQuestion) -> String {
@@ -20,11 +20,11 @@ pub fn why_not(one: &Judged, first: &Judged, question: &AdviceQuestion) -> Strin
         [cost(&own, &best), flash(&own, &best, question)].into_iter().flatten().collect();
     reasons.extend(risk("a kill", own.at_risk_kill_bytes, best.at_risk_kill_bytes));
     reasons.extend(risk("a power cut", own.at_risk_power_bytes, best.at_risk_power_bytes));
-    if one.way.is_for_experts() {
-        reasons.push(expert(&one.way).into());
+    if one.policy.is_for_experts() {
+        reasons.push(expert(&one.policy).into());
     }
-    if complexity(&one.way) > complexity(&first.way) {
-        reasons.extend(effort(&one.way, &first.way));
+    if complexity(&one.policy) > complexity(&first.policy) {
+        reasons.extend(effort(&one.policy, &first.policy));
     }
     if own.latency_s > best.latency_s * 2.0 && own.latency_s > 0.001 {
         reasons.push(format!("a record is visible after {}", format_seconds(own.latency_s)));
@@ -43,7 +43,7 @@ fn cost(own: &PredictedCost, best: &PredictedCost) -> Option<String> {
     })
 }
 
-/// Returns what the way saves, and whether that matters.
+/// Returns what the policy saves, and whether that matters.
 fn gain(own: &PredictedCost, best: &PredictedCost) -> Option<String> {
     (own.busy_percent * TIE < best.busy_percent).then(|| {
         let (less, more) = (percent(own.busy_percent), percent(best.busy_percent));
@@ -70,9 +70,9 @@ fn shown(bytes: u64) -> String {
     if bytes.is_power_of_two() { Size(bytes).to_string() } else { about_bytes(bytes as f64) }
 }
 
-fn effort(own: &Way, first: &Way) -> Option<String> {
+fn effort(own: &WritePolicy, first: &WritePolicy) -> Option<String> {
     let library = own.method == WriteMethod::Libweir && first.method != WriteMethod::Libweir;
-    let thread = |way: &Way| way.method != WriteMethod::Libweir && way.timer_s().is_some();
+    let thread = |policy: &WritePolicy| policy.method != WriteMethod::Libweir && policy.timer_s().is_some();
     match (library, thread(own) && !thread(first)) {
         (true, _) => Some("needs libweir".into()),
         (_, true) => Some("needs a timer thread".into()),
@@ -86,8 +86,8 @@ fn effort(own: &Way, first: &Way) -> Option<String> {
     }
 }
 
-fn expert(way: &Way) -> &'static str {
-    match way.method {
+fn expert(policy: &WritePolicy) -> &'static str {
+    match policy.method {
         WriteMethod::Mmap => {
             "a full disk is SIGBUS instead of an error, and the file ends with NULs until it is truncated"
         }
@@ -99,15 +99,15 @@ fn expert(way: &Way) -> &'static str {
     }
 }
 
-/// Returns what the way does not do, in sentences.
-pub fn caveats(way: &Way, question: &AdviceQuestion) -> Vec<String> {
+/// Returns what the policy does not do, in sentences.
+pub fn caveats(policy: &WritePolicy, question: &AdviceQuestion) -> Vec<String> {
     let mut caveats = Vec::new();
-    if way.gathers() && way.flush_period_s.is_none() {
+    if policy.gathers() && policy.flush_period_s.is_none() {
         caveats.push(
             "If the records pause, the last ones stay in the buffer until the next come or the file is closed.".into(),
         );
     }
-    match way.sync {
+    match policy.sync {
         SyncPoint::None => {}
         SyncPoint::Record | SyncPoint::ODsync | SyncPoint::Group => {
             caveats.push("A sync that failed once is final: the kernel may have dropped the bytes, so stop or start a new file.".into());
@@ -116,19 +116,19 @@ pub fn caveats(way: &Way, question: &AdviceQuestion) -> Vec<String> {
             caveats.push("A sync that failed once is final; the next call returns the error.".into());
         }
     }
-    if way.sync == SyncPoint::Group {
+    if policy.sync == SyncPoint::Group {
         caveats.push(
             "Threads of one process share the sync. For processes: weir log --listen unix:SOCKET --sync record --ack."
                 .into(),
         );
     }
-    if way.sync != SyncPoint::None {
+    if policy.sync != SyncPoint::None {
         caveats.push(
             "The promise ends at the device: a device that loses its own cache at a power cut breaks it."
                 .into(),
         );
     }
-    if way.method == WriteMethod::Stdio && way.mode == Mode::Line && question.sharers > 1 {
+    if policy.method == WriteMethod::Stdio && policy.mode == Mode::Line && question.sharers > 1 {
         caveats.push("A line that is longer than the buffer is written in pieces.".into());
     }
     caveats

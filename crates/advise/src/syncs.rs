@@ -3,12 +3,12 @@
 use weir_model::advise::{AdvicePrices, AdviceQuestion, CallPrice, SizedPrice, SyncPoint, WriteMethod};
 
 use crate::sized;
-use crate::way::Way;
+use crate::write_policy::WritePolicy;
 
 /// Returns the syncs per record, and the price of a sync of the bytes since the last one. `write_bytes`: length of the write(2) calls
-/// of this way.
+/// of this policy.
 pub fn syncs(
-    way: &Way,
+    policy: &WritePolicy,
     question: &AdviceQuestion,
     prices: &AdvicePrices,
     write_bytes: f64,
@@ -16,13 +16,13 @@ pub fn syncs(
     let of = |short, block, bytes| sync_of(prices, short?, block, bytes);
     let fdatasync = |bytes: f64| of(prices.fdatasync, prices.fdatasync_block, bytes);
     let bytes = question.record_bytes as f64;
-    Some(match way.sync {
+    Some(match policy.sync {
         SyncPoint::None => (0.0, None),
         SyncPoint::Record => (1.0, Some(fdatasync(bytes)?)),
         SyncPoint::ODsync => (1.0, Some(of(prices.o_dsync, prices.o_dsync_block, bytes)?)),
         SyncPoint::Group => (1.0 / largest_group_records(question), Some(fdatasync(bytes)?)),
         SyncPoint::Period => {
-            let records = (question.rate * way.sync_period_s?).max(1.0);
+            let records = (question.rate * policy.sync_period_s?).max(1.0);
             // At less than one record an interval, an interval without a record makes no sync.
             (
                 1.0 / records,
@@ -76,9 +76,9 @@ pub fn largest_group_records(question: &AdviceQuestion) -> f64 {
 }
 
 /// Returns the price of a record that several threads sync at once, in a group commit or each by itself: that of as many threads as the
-/// question has, which includes the wake-ups of the threads that wait. `None` for other ways, and if it was not measured.
-pub fn shared(way: &Way, question: &AdviceQuestion, prices: &AdvicePrices) -> Option<CallPrice> {
-    let measured = match (way.sync, way.method) {
+/// question has, which includes the wake-ups of the threads that wait. `None` for other policies, and if it was not measured.
+pub fn shared(policy: &WritePolicy, question: &AdviceQuestion, prices: &AdvicePrices) -> Option<CallPrice> {
+    let measured = match (policy.sync, policy.method) {
         (SyncPoint::Group, WriteMethod::Libweir) => &prices.libweir_group,
         (SyncPoint::Group, _) => &prices.group,
         (SyncPoint::Record, _) if question.sharers > 1 => &prices.shared_sync,

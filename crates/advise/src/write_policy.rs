@@ -1,4 +1,4 @@
-//! The ways to write that are considered.
+//! The write policies that weir considers: how a program writes its records, and when it flushes and syncs.
 
 use weir_model::advise::{AdviceQuestion, AllowedLoss, Choice, SyncPoint, WriteMethod};
 use weir_model::duration::format_seconds;
@@ -16,10 +16,10 @@ const SYNC_PERIOD_S: f64 = 0.9;
 /// Block of O_DIRECT and of io_uring.
 const BLOCK: u64 = 65_536;
 
-/// A way to write records.
+/// The method, the buffer, and the times of flushes and syncs.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
-pub struct Way {
+pub struct WritePolicy {
     pub method: WriteMethod,
     pub mode: Mode,
     /// 0 without a user-space buffer.
@@ -31,7 +31,7 @@ pub struct Way {
     pub sync_period_s: Option<f64>,
 }
 
-impl From<&Choice> for Way {
+impl From<&Choice> for WritePolicy {
     fn from(choice: &Choice) -> Self {
         Self {
             method: choice.method,
@@ -44,28 +44,28 @@ impl From<&Choice> for Way {
     }
 }
 
-impl Way {
+impl WritePolicy {
     fn new(method: WriteMethod, mode: Mode, buffer_bytes: u64, sync: SyncPoint) -> Self {
         Self { method, mode, buffer_bytes, sync, flush_period_s: None, sync_period_s: None }
     }
 
-    /// Returns the interval of the timer, if the way has one.
+    /// Returns the interval of the timer, if the policy has one.
     pub fn timer_s(&self) -> Option<f64> {
         self.flush_period_s.or(self.sync_period_s)
     }
 
-    /// Returns whether the way collects records in a buffer of the program.
+    /// Returns whether the policy collects records in a buffer of the program.
     pub fn gathers(&self) -> bool {
         matches!(self.mode, Mode::Full | Mode::Record)
     }
 
-    /// Returns whether a program that uses the way must handle what the language's streams handle otherwise.
+    /// Returns whether a program that uses the policy must handle what the language's streams handle otherwise.
     pub fn is_for_experts(&self) -> bool {
         use WriteMethod::{Direct, InKernel, IoUring, Mmap};
         matches!(self.method, Mmap | Direct | IoUring | InKernel)
     }
 
-    /// Returns the way in a few words.
+    /// Returns the policy in a few words.
     pub fn name(&self) -> String {
         let how = match self.method {
             WriteMethod::Syscall => "write each record".into(),
@@ -105,12 +105,12 @@ fn round_down(seconds: f64) -> f64 {
     (seconds * steps_a_second + 1e-6).floor() / steps_a_second
 }
 
-/// Returns all ways, also those that cannot hold the limits of the question.
-pub fn ways(question: &AdviceQuestion) -> Vec<Way> {
+/// Returns all policies, also those that cannot hold the limits of the question.
+pub fn write_policies(question: &AdviceQuestion) -> Vec<WritePolicy> {
     let least_second = if question.loss == AllowedLoss::Second { SYNC_PERIOD_S } else { f64::INFINITY };
     let flush_s = round_down((question.latency_s * TIMER_SHARE).min(least_second)).max(SHORTEST_TIMER_S);
     let sync_s = SYNC_PERIOD_S;
-    let mut ways = per_record_ways(question, sync_s);
+    let mut policies = per_record_policies(question, sync_s);
     for bytes in BUFFERS.into_iter().filter(|bytes| *bytes >= 2 * question.record_bytes) {
         for method in [WriteMethod::Stdio, WriteMethod::Libweir] {
             // Several writers of a file must not divide a record between two writes.
@@ -119,45 +119,45 @@ pub fn ways(question: &AdviceQuestion) -> Vec<Way> {
             } else {
                 Mode::Full
             };
-            let plain = Way::new(method, mode, bytes, SyncPoint::None);
-            let timed = Way { flush_period_s: Some(flush_s), ..plain.clone() };
+            let plain = WritePolicy::new(method, mode, bytes, SyncPoint::None);
+            let timed = WritePolicy { flush_period_s: Some(flush_s), ..plain.clone() };
             let period = flush_s.min(sync_s);
-            let synced = Way {
+            let synced = WritePolicy {
                 sync: SyncPoint::Period,
                 flush_period_s: Some(period),
                 sync_period_s: Some(period),
                 ..plain.clone()
             };
-            ways.extend([plain, timed, synced]);
+            policies.extend([plain, timed, synced]);
         }
     }
-    ways.extend(
+    policies.extend(
         [WriteMethod::Direct, WriteMethod::IoUring]
-            .map(|method| Way::new(method, Mode::Full, BLOCK, SyncPoint::None)),
+            .map(|method| WritePolicy::new(method, Mode::Full, BLOCK, SyncPoint::None)),
     );
-    ways.extend(
+    policies.extend(
         [WriteMethod::Mmap, WriteMethod::InKernel]
-            .map(|method| Way::new(method, Mode::None, 0, SyncPoint::None)),
+            .map(|method| WritePolicy::new(method, Mode::None, 0, SyncPoint::None)),
     );
-    ways
+    policies
 }
 
-/// Returns the ways that write each record at once, with each sync point.
-fn per_record_ways(question: &AdviceQuestion, sync_s: f64) -> Vec<Way> {
-    let each = |method, sync| Way::new(method, Mode::None, 0, sync);
-    let mut ways = vec![
+/// Returns the policies that write each record at once, with each sync point.
+fn per_record_policies(question: &AdviceQuestion, sync_s: f64) -> Vec<WritePolicy> {
+    let each = |method, sync| WritePolicy::new(method, Mode::None, 0, sync);
+    let mut policies = vec![
         each(WriteMethod::Syscall, SyncPoint::None),
-        Way::new(WriteMethod::Stdio, Mode::Line, 4096.max(question.record_bytes), SyncPoint::None),
+        WritePolicy::new(WriteMethod::Stdio, Mode::Line, 4096.max(question.record_bytes), SyncPoint::None),
     ];
     for method in [WriteMethod::Syscall, WriteMethod::Libweir] {
-        ways.push(each(method, SyncPoint::Record));
-        ways.push(Way { sync_period_s: Some(sync_s), ..each(method, SyncPoint::Period) });
+        policies.push(each(method, SyncPoint::Record));
+        policies.push(WritePolicy { sync_period_s: Some(sync_s), ..each(method, SyncPoint::Period) });
         if question.sharers > 1 {
-            ways.push(each(method, SyncPoint::Group));
+            policies.push(each(method, SyncPoint::Group));
         }
     }
-    ways.push(each(WriteMethod::Syscall, SyncPoint::ODsync));
-    ways
+    policies.push(each(WriteMethod::Syscall, SyncPoint::ODsync));
+    policies
 }
 
 #[cfg(test)]
@@ -167,28 +167,31 @@ mod tests {
 
     #[test]
     fn every_way_has_a_name_of_its_own() {
-        let ways = ways(&AdviceQuestion { sharers: 4, ..question() });
-        let mut names: Vec<_> = ways.iter().map(Way::name).collect();
+        let policies = write_policies(&AdviceQuestion { sharers: 4, ..question() });
+        let mut names: Vec<_> = policies.iter().map(WritePolicy::name).collect();
         assert!(names.len() > 25, "{names:?}");
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), ways.len());
+        assert_eq!(names.len(), policies.len());
     }
 
     #[test]
     fn a_buffer_holds_two_records() {
         let large = AdviceQuestion { record_bytes: 40_000, ..question() };
-        let buffers =
-            ways(&large).into_iter().filter(|way| way.method == WriteMethod::Libweir && way.gathers());
-        assert!(buffers.clone().count() > 0 && buffers.into_iter().all(|way| way.buffer_bytes == 262_144));
+        let buffers = write_policies(&large)
+            .into_iter()
+            .filter(|policy| policy.method == WriteMethod::Libweir && policy.gathers());
+        assert!(
+            buffers.clone().count() > 0 && buffers.into_iter().all(|policy| policy.buffer_bytes == 262_144)
+        );
     }
 
     #[test]
     fn a_timer_leaves_room_for_the_write() {
         let timers: Vec<f64> =
-            ways(&AdviceQuestion { latency_s: 1.0, loss: AllowedLoss::Buffer, ..question() })
+            write_policies(&AdviceQuestion { latency_s: 1.0, loss: AllowedLoss::Buffer, ..question() })
                 .iter()
-                .filter_map(|way| way.flush_period_s)
+                .filter_map(|policy| policy.flush_period_s)
                 .collect();
         assert!(!timers.is_empty() && timers.iter().all(|seconds| *seconds == 0.8), "{timers:?}");
         assert_eq!([0.0047, 48.04, 0.7 * 0.8].map(round_down), [0.004, 48.0, 0.56]);

@@ -1,6 +1,6 @@
-//! The code of a way in each language: a complete program that appends the lines of its standard input to a file.
+//! The code of a policy in each language: a complete program that appends the lines of its standard input to a file.
 //!
-//! A program is a template of `templates/`, from which the lines of other ways are left out.
+//! A program is a template of `templates/`, from which the lines of other policies are left out.
 
 mod absent;
 mod template;
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_model::Mode;
 use weir_model::advise::{AdviceLanguage, AdviceQuestion, SyncPoint, WriteMethod};
 
-use crate::way::Way;
+use crate::write_policy::WritePolicy;
 
 pub use absent::why_absent;
 
@@ -61,31 +61,31 @@ fn templates(method: WriteMethod) -> impl Iterator<Item = &'static Template> {
     all.iter().filter(move |(key, _)| why_absent(key, method).is_none())
 }
 
-/// Returns the programs of a way, by key, without those for which [`why_absent`] gives a reason. If the way breaks a limit of the
+/// Returns the programs of a policy, by key, without those for which [`why_absent`] gives a reason. If the policy breaks a limit of the
 /// question, the first comment of each program names it.
 pub fn programs(
-    way: &Way,
+    policy: &WritePolicy,
     question: &AdviceQuestion,
     broken_limit: Option<&str>,
 ) -> BTreeMap<String, String> {
-    let features = features(way, question);
+    let features = features(policy, question);
     let program = |&(key, template): &(&str, &str)| {
-        let values = values(&in_language(key, way), broken_limit);
+        let values = values(&in_language(key, policy), broken_limit);
         (key.to_string(), template::fill(template, &features, &values))
     };
-    templates(way.method).map(program).collect()
+    templates(policy.method).map(program).collect()
 }
 
-/// Returns the way with the method that the program uses, so that its first comment names that method: only the program for
+/// Returns the policy with the method that the program uses, so that its first comment names that method: only the program for
 /// libweir uses libweir.
-fn in_language(key: &str, way: &Way) -> Way {
-    let method = match (key, way.mode) {
-        _ if way.is_for_experts() => way.method,
+fn in_language(key: &str, policy: &WritePolicy) -> WritePolicy {
+    let method = match (key, policy.mode) {
+        _ if policy.is_for_experts() => policy.method,
         ("c-libweir", _) => WriteMethod::Libweir,
         (_, Mode::None) => WriteMethod::Syscall,
         _ => WriteMethod::Stdio,
     };
-    Way { method, ..way.clone() }
+    WritePolicy { method, ..policy.clone() }
 }
 
 /// Returns the keys of the programs that answer a question in this language, the plain one first.
@@ -103,33 +103,33 @@ pub fn keys(lang: AdviceLanguage) -> &'static [&'static str] {
 }
 
 /// Returns the words that the templates test.
-fn features(way: &Way, question: &AdviceQuestion) -> BTreeSet<&'static str> {
-    let timer = way.timer_s().is_some();
-    let group = way.sync == SyncPoint::Group;
+fn features(policy: &WritePolicy, question: &AdviceQuestion) -> BTreeSet<&'static str> {
+    let timer = policy.timer_s().is_some();
+    let group = policy.sync == SyncPoint::Group;
     let tests = [
-        ("mmap", way.method == WriteMethod::Mmap),
-        ("direct", way.method == WriteMethod::Direct),
-        ("io_uring", way.method == WriteMethod::IoUring),
-        ("each", way.mode == Mode::None),
-        ("line", way.mode == Mode::Line),
-        ("gather", way.gathers()),
+        ("mmap", policy.method == WriteMethod::Mmap),
+        ("direct", policy.method == WriteMethod::Direct),
+        ("io_uring", policy.method == WriteMethod::IoUring),
+        ("each", policy.mode == Mode::None),
+        ("line", policy.mode == Mode::Line),
+        ("gather", policy.gathers()),
         ("timer", timer),
-        ("sync_record", way.sync == SyncPoint::Record),
-        ("dsync", way.sync == SyncPoint::ODsync),
+        ("sync_record", policy.sync == SyncPoint::Record),
+        ("dsync", policy.sync == SyncPoint::ODsync),
         ("group", group),
-        ("period", way.sync == SyncPoint::Period),
-        ("synced", way.sync != SyncPoint::None),
+        ("period", policy.sync == SyncPoint::Period),
+        ("synced", policy.sync != SyncPoint::None),
         ("threads", timer || group || question.sharers > 1),
     ];
     tests.into_iter().filter(|(_, holds)| *holds).map(|(word, _)| word).collect()
 }
 
-fn values(way: &Way, broken_limit: Option<&str>) -> [(&'static str, String); 4] {
-    let period_ms = (way.timer_s().unwrap_or_default() * 1e3).round().max(1.0) as u64;
+fn values(policy: &WritePolicy, broken_limit: Option<&str>) -> [(&'static str, String); 4] {
+    let period_ms = (policy.timer_s().unwrap_or_default() * 1e3).round().max(1.0) as u64;
     let warning = broken_limit.map(|limit| format!("; it BREAKS A LIMIT: {limit}")).unwrap_or_default();
     [
-        ("@NAME@", way.name() + &warning),
-        ("@BUFFER@", way.buffer_bytes.max(4096).to_string()),
+        ("@NAME@", policy.name() + &warning),
+        ("@BUFFER@", policy.buffer_bytes.max(4096).to_string()),
         ("@PERIOD_MS@", period_ms.to_string()),
         ("@PERIOD_S@", format!("{}.{:03}", period_ms / 1000, period_ms % 1000)),
     ]
@@ -139,36 +139,37 @@ fn values(way: &Way, broken_limit: Option<&str>) -> [(&'static str, String); 4] 
 mod tests {
     use super::*;
     use crate::fixture::question;
-    use crate::way::ways;
+    use crate::write_policy::write_policies;
 
     #[test]
     fn every_program_is_complete() {
         let shared = AdviceQuestion { sharers: 3, ..question() };
-        let of =
-            |question: AdviceQuestion| ways(&question).into_iter().map(move |way| (way, question.clone()));
-        for (way, question) in of(question()).chain(of(shared)) {
-            let programs = programs(&way, &question, None);
-            let absent = STREAMS.iter().filter(|(key, _)| why_absent(key, way.method).is_some()).count();
-            assert_eq!(programs.len() + absent, STREAMS.len(), "{}", way.name());
+        let of = |question: AdviceQuestion| {
+            write_policies(&question).into_iter().map(move |policy| (policy, question.clone()))
+        };
+        for (policy, question) in of(question()).chain(of(shared)) {
+            let programs = programs(&policy, &question, None);
+            let absent = STREAMS.iter().filter(|(key, _)| why_absent(key, policy.method).is_some()).count();
+            assert_eq!(programs.len() + absent, STREAMS.len(), "{}", policy.name());
             for (key, text) in programs {
-                assert!(text.len() > 200, "{key}: {}", way.name());
+                assert!(text.len() > 200, "{key}: {}", policy.name());
                 let values = ["@NAME@", "@BUFFER@", "@PERIOD_MS@", "@PERIOD_S@"];
-                assert!(values.iter().all(|value| !text.contains(value)), "{key}: {}", way.name());
+                assert!(values.iter().all(|value| !text.contains(value)), "{key}: {}", policy.name());
                 assert!(
                     text.lines().all(|line| !line.trim_start().starts_with('%')),
                     "{key}: {}",
-                    way.name()
+                    policy.name()
                 );
                 // Python has two blank lines between definitions.
-                assert!(key == "python" || !text.contains("\n\n\n"), "{key}: {}", way.name());
+                assert!(key == "python" || !text.contains("\n\n\n"), "{key}: {}", policy.name());
             }
         }
     }
 
     #[test]
     fn a_synced_program_syncs_and_others_do_not() {
-        for way in ways(&question()).into_iter().filter(|way| !way.is_for_experts()) {
-            for (key, text) in programs(&way, &question(), None) {
+        for policy in write_policies(&question()).into_iter().filter(|policy| !policy.is_for_experts()) {
+            for (key, text) in programs(&policy, &question(), None) {
                 let syncs = [
                     "fdatasync",
                     "sync_data",
@@ -180,7 +181,7 @@ mod tests {
                     "sync -d",
                 ];
                 let found = syncs.iter().any(|word| text.contains(word));
-                assert_eq!(found, way.sync != SyncPoint::None, "{key}: {}", way.name());
+                assert_eq!(found, policy.sync != SyncPoint::None, "{key}: {}", policy.name());
             }
         }
     }
@@ -194,12 +195,16 @@ mod tests {
             WriteMethod::InKernel => ["copy_file_range(", "io::copy(", "io.Copy(", "transferTo("].as_slice(),
             _ => [].as_slice(),
         };
-        let experts = ways(&question()).into_iter().filter(Way::is_for_experts);
+        let experts = write_policies(&question()).into_iter().filter(WritePolicy::is_for_experts);
         let mut seen = 0;
-        for way in experts {
-            for (key, text) in programs(&way, &question(), None) {
-                assert!(calls(way.method).iter().any(|call| text.contains(call)), "{key}: {}", way.name());
-                assert!(text.contains(&way.name()), "{key}: {}", way.name());
+        for policy in experts {
+            for (key, text) in programs(&policy, &question(), None) {
+                assert!(
+                    calls(policy.method).iter().any(|call| text.contains(call)),
+                    "{key}: {}",
+                    policy.name()
+                );
+                assert!(text.contains(&policy.name()), "{key}: {}", policy.name());
                 seen += 1;
             }
         }
@@ -209,7 +214,7 @@ mod tests {
     #[test]
     fn each_language_has_programs() {
         for lang in AdviceLanguage::ALL {
-            let programs = programs(&ways(&question())[0], &question(), None);
+            let programs = programs(&write_policies(&question())[0], &question(), None);
             assert!(keys(*lang).iter().all(|key| programs.contains_key(*key)), "{lang:?}");
         }
     }

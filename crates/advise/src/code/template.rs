@@ -1,6 +1,6 @@
-//! Fills a template: leaves out the lines of other ways, and puts values in.
+//! Fills a template: leaves out the lines of other policies, and puts values in.
 //!
-//! A line `%if WORD|WORD` begins lines for ways with one of the words, `%else` those for the others, `%end` ends them.
+//! A line `%if WORD|WORD` begins lines for policies with one of the words, `%else` those for the others, `%end` ends them.
 //! They nest.
 
 use std::collections::BTreeSet;

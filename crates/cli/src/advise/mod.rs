@@ -247,7 +247,7 @@ fn code_key(document: &AdviceDocument, method: Option<WriteMethod>) -> &'static 
     keys.iter().copied().find(|key| key.contains("libweir") == is_libweir).unwrap_or(keys[0])
 }
 
-/// Returns the program under a key: of the first choice, or of the best way with a method. Fails with a sentence if the language
+/// Returns the program under a key: of the first choice, or of the best policy with a method. Fails with a sentence if the language
 /// cannot use the method.
 fn program(document: &AdviceDocument, key: &str, method: Option<WriteMethod>) -> Result<String, String> {
     let Some(method) = method else { return Ok(document.choices[0].code[key].clone()) };
@@ -255,8 +255,10 @@ fn program(document: &AdviceDocument, key: &str, method: Option<WriteMethod>) ->
     if (method == WriteMethod::Libweir) != (key == "c-libweir") {
         return Err("libweir is a C library: its program is --code c-libweir --method libweir".into());
     }
-    weir_advise::best_way(document, method)
-        .and_then(|(way, broken_limit)| code::programs(&way, &document.question, broken_limit).remove(key))
+    weir_advise::best_policy(document, method)
+        .and_then(|(policy, broken_limit)| {
+            code::programs(&policy, &document.question, broken_limit).remove(key)
+        })
         .ok_or_else(|| format!("no way with the method {} was considered", method.word()))
 }
 
