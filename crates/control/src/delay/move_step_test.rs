@@ -90,8 +90,8 @@ fn line(number: usize) -> String {
     format!("{number} is the number of this line\n")
 }
 
-/// `make test` writes ahead at every 10th instruction of a move; `make test-all` at every one.
-const QUICK_INTERVAL: u64 = 10;
+/// `make test` writes ahead at every 25th instruction of a move; `make test-all` at every one.
+const QUICK_INTERVAL: u64 = 25;
 
 /// Runs a program that writes `before` lines before its first move.
 fn check(built: &OsString, before: usize, search: Search) {
