@@ -72,11 +72,11 @@ impl ProcessBuffers {
         weir_walkers::buffers(&self.walkers, &ProcessMemory { pid })
     }
 
-    /// Returns the addresses of the buffers that the process may have written without noting it, at its end. Call it after
-    /// a snapshot that has searched all memory.
-    pub fn flushing(&self, pid: u32) -> Vec<u64> {
+    /// Returns the addresses of those `buffers` of the last snapshot that the process may have written without noting it, at its
+    /// end.
+    pub fn flushing(&self, pid: u32, buffers: &[Buffer]) -> Vec<u64> {
         let memory = ProcessMemory { pid };
-        self.walkers.iter().flat_map(|walker| walker.flushing(&memory)).collect()
+        self.walkers.iter().flat_map(|walker| walker.flushing(&memory, buffers)).collect()
     }
 
     /// Returns the records that the program of the process keeps as objects, see [`kept_records`].

@@ -250,7 +250,7 @@ impl BufferWatch {
         } else {
             self.search_credit.spend(thread_cpu_ns() - start_ns);
             one.buffers.take_search_ns();
-            self.flushing = one.buffers.flushing(pid);
+            self.flushing = one.buffers.flushing(pid, &buffers);
         }
         buffers
     }

@@ -183,10 +183,11 @@ pub trait Walker: Send {
         None
     }
 
-    /// Returns the addresses of the buffers that a thread of the runtime may have written without noting it: at the end of a
-    /// process whose threads' registers are unknown, after a read that searched all memory.
-    fn flushing(&self, memory: &dyn Memory) -> Vec<u64> {
-        let _ = memory;
+    /// Returns the addresses of those of the `buffers` of the last read that a thread of the runtime may have written without
+    /// noting it: at the end of a process whose threads' registers are unknown. If that read did not search all memory, these are
+    /// all with pending bytes.
+    fn flushing(&self, memory: &dyn Memory, buffers: &[Buffer]) -> Vec<u64> {
+        let _ = (memory, buffers);
         Vec::new()
     }
 

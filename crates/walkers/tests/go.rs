@@ -93,7 +93,20 @@ fn late(waiting: &mut Waiting, dir: &Path) {
     std::fs::write(dir.join("go"), "").unwrap();
     waiting.child.stderr.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     go.search_again();
+    let _examined = go.pending(&memory);
     let pending = go.pending(&memory);
+    // The last read did not examine which Writers a goroutine flushes.
+    let buffers = go.buffers(&memory);
+    let mut unsure = go.flushing(&memory, &buffers);
+    let mut holding: Vec<u64> =
+        buffers.iter().filter(|one| one.pending_bytes > 0).map(|one| one.address).collect();
+    unsure.sort_unstable();
+    holding.sort_unstable();
+    assert!(!holding.is_empty());
+    assert_eq!(unsure, holding);
+    go.search_again();
+    let buffers = go.buffers(&memory);
+    assert_eq!(go.flushing(&memory, &buffers), [0; 0], "no goroutine flushes");
     let of = |name| pending.iter().find(|one| waiting.name(one.fd) == name).expect(name);
     assert_eq!(text(&of("late").bytes), "later");
     assert!(of("heap").bytes.ends_with(b"in the heap, more"));

@@ -14,6 +14,7 @@
 //! whether it is still in use shows in its span, which is read again. Only a copy by assignment in between is not seen.
 
 mod bufio;
+mod examination;
 mod functions;
 pub(crate) mod fuzzing;
 mod idle_writers;
@@ -34,8 +35,8 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use crate::candidates::{self, StreamCandidate};
+use crate::copied_memory::MAX_BUFFER;
 use crate::elf_image;
-use crate::heap_search::note_search_cut;
 use crate::open_descriptors::OpenDescriptors;
 use crate::pending_bytes::PendingBytes;
 use crate::runtime_entry::section_contains;
@@ -46,10 +47,10 @@ use crate::{
     SuspendedFlushes, ThreadRegisters, UnreachedBuffers, Walker, WalkerEntry, WriteEpoch,
 };
 use bufio::{BufioValidator, candidate, is_fresh};
+use examination::{Examination, ExaminedObjects};
 use functions::GoFunctions;
 use idle_writers::WriterUse;
 pub(crate) use itabs::{GoItabs, GoSections, ItabSection};
-use live_objects::{LiveObjects, Use};
 use search::GoObjects;
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 use weir_sys::elf::ElfSections;
@@ -145,24 +146,12 @@ pub(crate) struct GoStreams {
     sections: Option<(GoSections, u64)>,
     cache: RefCell<SearchCache<GoObjects>>,
     /// How the next read examines which objects are in use.
-    examination: Cell<Examination>,
-    /// The result of the last such examination, and the Writers that it found.
-    last: RefCell<(LiveObjects, Vec<u64>)>,
+    next_examination: Cell<Examination>,
+    examined: RefCell<ExaminedObjects>,
 }
 
 /// The memory that is searched while a program is stopped: some 3 ms. A larger heap is searched before the stop only.
 const SEARCHED_WHEN_STOPPED: u64 = 4 << 20;
-
-/// How a read examines which objects are in use.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Examination {
-    #[default]
-    None,
-    /// By the spans that the last examination has found: the process is stopped, and a search of a large heap takes long.
-    KnownSpans,
-    /// With a search for the spans.
-    Search,
-}
 
 impl GoStreams {
     pub fn new(pid: u32, tables: GoItabs, goroutines: Option<u64>) -> GoStreams {
@@ -173,8 +162,8 @@ impl GoStreams {
             functions: OnceCell::new(),
             sections: None,
             cache: RefCell::default(),
-            examination: Cell::default(),
-            last: RefCell::default(),
+            next_examination: Cell::default(),
+            examined: RefCell::default(),
         }
     }
 
@@ -189,7 +178,7 @@ impl GoStreams {
     }
 
     /// Returns the address of the list of goroutines, after a search among the variables if it is not known.
-    fn list(&self, memory: &dyn Memory) -> Option<u64> {
+    fn goroutine_list(&self, memory: &dyn Memory) -> Option<u64> {
         let search = || {
             let (start, end) = functions::variables(memory, &self.module(memory)?)?;
             stacks::find_list(memory, start, end)
@@ -198,33 +187,63 @@ impl GoStreams {
         self.goroutines.get()
     }
 
-    /// Drops the objects that are not in use any more. Those of which it is unknown are not drained.
-    fn keep_used(&self, memory: &dyn Memory, all: &mut Vec<StreamCandidate>, examination: Examination) {
-        let buffers = all.iter().map(|one| one.stream.buffer.address);
-        let objects: Vec<u64> = buffers.chain(candidates::addresses(all)).collect();
-        let list = self.list(memory);
-        let known = (examination == Examination::KnownSpans)
-            .then(|| self.last.borrow().0.read_again(self.pid, memory, list))
-            .flatten();
-        let live = known.unwrap_or_else(|| LiveObjects::search(self.pid, memory, list, &objects));
-        all.retain_mut(|one| {
-            let is_used = live.use_of(memory, one.at);
-            if is_used == Use::Unknown && examination == Examination::Search && one.stream.buffer.pending_bytes > 0 {
-                // Such bytes are not written, and nothing else says so.
-                note_search_cut();
-            }
-            if is_used != Use::Used {
-                (one.stream.data_address, one.stream.note) = (None, None);
-            }
-            is_used != Use::Freed
-        });
-        let is_drained = |one: &&StreamCandidate| one.stream.note.is_some();
-        let writers: Vec<u64> = all.iter().filter(is_drained).map(|one| one.at).collect();
-        if !writers.is_empty() {
-            // Read now: a large program has tables of many megabytes, and may be stopped when they are needed.
-            let _known = self.functions(memory);
+    /// Reads the streams of the objects that the last search has found, after a new search if one is due.
+    fn read_with(&self, memory: &dyn Memory, kept: u64, examination: Examination) -> Vec<StreamBuffer> {
+        let descriptors = OpenDescriptors::of(self.pid);
+        let mut cache = self.cache.borrow_mut();
+        let objects = cache.objects((self.pid, memory), || self.search()).clone();
+        self.goroutines.set(self.goroutines.get().or(objects.goroutines));
+        let open_for = |fd, writes| descriptors.open_for(fd, writes);
+        let validator = BufioValidator { memory, tables: &self.tables, open_for: &open_for, kept };
+        let valid = objects.objects.iter().filter_map(|&(at, kind)| candidate(memory, &validator, at, kind));
+        let mut candidates_now: Vec<StreamCandidate> = valid.collect();
+        self.examine(memory, &mut candidates_now, examination);
+        let fixed = &objects.fixed;
+        let unwritten = self.record(memory, &mut cache, &descriptors, fixed, &candidates_now);
+        for one in &mut candidates_now {
+            let can_be_drained = fixed.contains(&one.at) && one.stream.note.is_some();
+            one.stream.is_drained_when_stopped = can_be_drained && cfg!(target_arch = "x86_64");
         }
-        *self.last.borrow_mut() = (live, writers);
+        let used = LazyCell::new(|| stacks::read(memory, self.goroutines.get()));
+        let mut streams = candidates::resolve(candidates_now, |one, all| {
+            let all = candidates::addresses(all);
+            stacks::is_stale(one.at, &all, &used) || cache.is_stale_copy(one.at, &all)
+        });
+        for one in &mut streams {
+            one.unwritten = one.note.is_some_and(|note| unwritten.contains(&note.address));
+            if one.note.is_none() && one.copies.is_empty() && one.data_address.is_some() {
+                // The stacks do not show whether a goroutine flushes one of several equal copies; the file can.
+                one.add_itself_as_copy();
+            }
+        }
+        streams
+    }
+
+    /// Records the candidates in the cache. Returns the addresses of the notes of those whose bytes are surely not written.
+    fn record(
+        &self,
+        memory: &dyn Memory,
+        cache: &mut SearchCache<GoObjects>,
+        descriptors: &OpenDescriptors,
+        fixed: &BTreeSet<u64>,
+        candidates_now: &[StreamCandidate],
+    ) -> BTreeSet<u64> {
+        // Reads the whole buffer, so each Writer is judged once.
+        let first: RefCell<BTreeMap<u64, bool>> = RefCell::default();
+        let is_first = |one: &StreamCandidate, none_yet: bool| {
+            let is_one =
+                || (none_yet || descriptors.is_unwritten(one.stream.buffer.fd)) && is_fresh(memory, one);
+            *first.borrow_mut().entry(one.at).or_insert_with(is_one)
+        };
+        cache.record(self.pid, candidates_now, is_first);
+        // On a stack only the first bytes are sure: the copy of a Writer can seem to grow, because a stack that moves into its
+        // place brings a later copy.
+        let is_unwritten = |one: &&StreamCandidate| match fixed.contains(&one.at) {
+            true => cache.are_unwritten(one.at),
+            false => is_first(one, cache.is_none_written()),
+        };
+        let unwritten = candidates_now.iter().filter(is_unwritten);
+        unwritten.filter_map(|one| Some(one.stream.note?.address)).collect()
     }
 }
 
@@ -234,55 +253,7 @@ impl Walker for GoStreams {
     }
 
     fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
-        let descriptors = OpenDescriptors::of(self.pid);
-        let open_for = |fd, writes| descriptors.open_for(fd, writes);
-        let validator = BufioValidator { memory, tables: &self.tables, open_for: &open_for, kept };
-        let mut cache = self.cache.borrow_mut();
-        let found = cache.objects((self.pid, memory), || self.search()).clone();
-        self.goroutines.set(self.goroutines.get().or(found.goroutines));
-        let fixed = &found.fixed;
-        let mut candidates_now: Vec<StreamCandidate> =
-            found.objects.iter().filter_map(|&(at, kind)| candidate(memory, &validator, at, kind)).collect();
-        let examination = self.examination.take();
-        if examination != Examination::None && !candidates_now.is_empty() {
-            self.keep_used(memory, &mut candidates_now, examination);
-        }
-        // Reads the whole buffer, so each Writer is judged once.
-        let first: RefCell<BTreeMap<u64, bool>> = RefCell::default();
-        let is_first = |one: &StreamCandidate, none_yet: bool| {
-            let is_one =
-                || (none_yet || descriptors.is_unwritten(one.stream.buffer.fd)) && is_fresh(memory, one);
-            *first.borrow_mut().entry(one.at).or_insert_with(is_one)
-        };
-        cache.record(self.pid, &candidates_now, is_first);
-        // On a stack only the first bytes are sure: the copy of a Writer can seem to grow, because a stack that moves into its
-        // place brings a later copy.
-        let is_unwritten = |one: &&StreamCandidate| match fixed.contains(&one.at) {
-            true => cache.are_unwritten(one.at),
-            false => is_first(one, cache.is_none_written()),
-        };
-        let unwritten: BTreeSet<u64> = candidates_now
-            .iter()
-            .filter(is_unwritten)
-            .filter_map(|one| Some(one.stream.note?.address))
-            .collect();
-        for one in &mut candidates_now {
-            let is_drained = fixed.contains(&one.at) && one.stream.note.is_some();
-            one.stream.is_drained_when_stopped = is_drained && cfg!(target_arch = "x86_64");
-        }
-        let used = LazyCell::new(|| stacks::read(memory, self.goroutines.get()));
-        let mut found = candidates::resolve(candidates_now, |one, all| {
-            let all = candidates::addresses(all);
-            stacks::is_stale(one.at, &all, &used) || cache.is_stale_copy(one.at, &all)
-        });
-        for one in &mut found {
-            one.unwritten = one.note.is_some_and(|note| unwritten.contains(&note.address));
-            if one.note.is_none() && one.copies.is_empty() && one.data_address.is_some() {
-                // The stacks do not show whether a goroutine flushes one of several equal copies; the file can.
-                one.add_itself_as_copy();
-            }
-        }
-        found
+        self.read_with(memory, kept, self.next_examination.take())
     }
 
     fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {
@@ -302,20 +273,21 @@ impl Walker for GoStreams {
     }
 
     fn pending_of_stopped(&self, memory: &dyn Memory, threads: &[ThreadRegisters]) -> Vec<PendingBytes> {
+        // With a large heap the last search was made before the stop. An object that is new since then is left to the next
+        // attempt.
+        let mut examination = Examination::KnownSpans;
         if self.cache.borrow().found().bytes <= SEARCHED_WHEN_STOPPED {
             self.search_again();
             self.set_due_search(DueSearch::Now);
-        } else {
-            // The last search was made before the stop. An object that is new since then is left to the next attempt.
-            self.examination.set(Examination::KnownSpans);
+            examination = self.next_examination.take();
         }
-        let mut pending = self.pending(memory);
+        let mut pending = stream_buffer::pending(self.read_with(memory, MAX_BUFFER, examination));
         let is_profiled = self.sections.as_ref().is_none_or(|(sections, _)| sections.is_profiled);
         if pending.is_empty() || is_profiled {
             return pending;
         }
         let functions = self.functions(memory);
-        let (live, writers) = &*self.last.borrow();
+        let ExaminedObjects { live, writers, .. } = &*self.examined.borrow();
         let usage = WriterUse::read(memory, functions, live, threads, writers);
         pending.iter_mut().for_each(|one| usage.add_stores(memory, live, one));
         pending
@@ -327,12 +299,16 @@ impl Walker for GoStreams {
         threads: &[ThreadRegisters],
     ) -> Option<SuspendedFlushes> {
         let functions = self.functions(memory);
-        let (live, writers) = &*self.last.borrow();
+        let ExaminedObjects { live, writers, .. } = &*self.examined.borrow();
         Some(suspended::find(memory, functions, live, threads, writers))
     }
 
-    fn flushing(&self, memory: &dyn Memory) -> Vec<u64> {
-        let (live, writers) = &*self.last.borrow();
+    fn flushing(&self, memory: &dyn Memory, buffers: &[Buffer]) -> Vec<u64> {
+        let ExaminedObjects { live, writers, is_of_last_read } = &*self.examined.borrow();
+        if !is_of_last_read {
+            let of_go = buffers.iter().filter(|one| one.walker == RuntimeId::GO && one.pending_bytes > 0);
+            return of_go.map(|one| one.address).collect();
+        }
         if writers.is_empty() {
             return Vec::new();
         }
@@ -359,7 +335,7 @@ impl Walker for GoStreams {
     }
 
     fn search_again(&self) {
-        self.examination.set(Examination::Search);
+        self.next_examination.set(Examination::Search);
         self.cache.borrow_mut().invalidate();
     }
 }

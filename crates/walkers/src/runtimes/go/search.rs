@@ -50,7 +50,7 @@ impl GoStreams {
         let writers = found.iter().filter(|(_, kind)| *kind == BufioType::Writer);
         let mut writers: Vec<u64> = writers.map(|(at, _)| *at).collect();
         if !writers.is_empty() {
-            let live = LiveObjects::search(self.pid, memory, self.list(memory), &writers);
+            let live = LiveObjects::search(self.pid, memory, self.goroutine_list(memory), &writers);
             writers.retain(|at| live.is_fixed(memory, *at));
         }
         writers.into_iter().collect()
