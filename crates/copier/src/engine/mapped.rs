@@ -1,11 +1,13 @@
-//! mmap(2) of the source. The kernel reads the mapping in write(2), so that a source that shrinks causes EFAULT and never
-//! SIGBUS.
+//! mmap(2) of the source. The kernel reads the mapping in write(2), so a source that shrinks never causes SIGBUS: the call fails
+//! with EFAULT at a page behind the new end. The rest of the last page reads as NUL bytes; the comparison of the source's state
+//! after the copy rejects such a copy.
 
 use std::ptr::null_mut;
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use super::read_write::not_zero;
 use super::{RangeEnd, RangeResult, Transfer, TransferError, is_refusal};
 
 /// The part of the source that is mapped at a time.
@@ -73,16 +75,20 @@ fn write_window(
             let from = mapping.start.cast::<u8>().add(inside).cast_const().cast();
             libc::pwrite(transfer.target.as_raw_fd(), from, wanted, *at as libc::off_t)
         };
-        if written <= 0 {
-            let error = std::io::Error::last_os_error();
-            match Errno::from_io_error(&error) {
-                Some(Errno::INTR) => continue,
-                Some(Errno::FAULT) => return Ok(false),
-                _ => return Err(TransferError::Target("write", error)),
+        // A call that returns 0 does not set errno.
+        let written = match written {
+            0.. => not_zero(written as usize),
+            _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        };
+        match written {
+            Ok(written) => {
+                transfer.arrived(*at, written as u64)?;
+                *at += written as u64;
             }
+            Err(Errno::INTR) => {}
+            Err(Errno::FAULT) => return Ok(false),
+            Err(errno) => return Err(TransferError::Target("write", errno.into())),
         }
-        transfer.arrived(*at, written as u64)?;
-        *at += written as u64;
     }
     Ok(true)
 }

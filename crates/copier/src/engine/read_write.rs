@@ -120,8 +120,8 @@ pub(crate) fn pread_full(file: BorrowedFd<'_>, buffer: &mut [u8], at: u64) -> io
     Ok(filled)
 }
 
-/// Turns a write of 0 bytes into EIO: the loops of this file would repeat it for ever.
-fn not_zero(written: usize) -> Result<usize, Errno> {
+/// Turns a write of 0 bytes into EIO: the loops of the engine would repeat it for ever.
+pub(super) fn not_zero(written: usize) -> Result<usize, Errno> {
     if written == 0 { Err(Errno::IO) } else { Ok(written) }
 }
 
