@@ -311,8 +311,8 @@ impl<'a> RuleContext<'a> {
     /// Returns a key that is equal for open files of the same inode or pipe.
     pub fn target_key(&self, file: u32) -> String {
         match self.file(file) {
-            // A FIFO may have several paths, as a file may. The path of an unnamed pipe contains its inode.
-            Some(file) if file.ino != 0 && (file.kind == StreamKind::File || is_fifo(file)) => {
+            // A FIFO may have several paths, as a file may.
+            Some(file) if file.ino != 0 && (file.kind == StreamKind::File || file.is_fifo()) => {
                 format!("{}:{}", file.dev, file.ino)
             }
             Some(file) if file.path.is_empty() => format!("#{}", file.id),
@@ -330,9 +330,10 @@ impl<'a> RuleContext<'a> {
         })
     }
 
-    /// Returns whether a pipe or socket has recorded readers and all of them had ended at a time.
+    /// Returns whether a pipe has recorded readers and all of them had ended at a time. The readers of a socket are unknown: they
+    /// have the other end, which is another inode.
     pub fn readers_exited(&self, file: u32, at_s: f64) -> bool {
-        if !matches!(self.kind(file), StreamKind::Pipe | StreamKind::Socket) {
+        if self.kind(file) != StreamKind::Pipe {
             return false;
         }
         let key = self.target_key(file);
@@ -349,10 +350,6 @@ impl<'a> RuleContext<'a> {
     pub fn is_null(&self, file: u32) -> bool {
         self.file(file).is_some_and(|file| file.path == "/dev/null")
     }
-}
-
-fn is_fifo(file: &OpenFile) -> bool {
-    file.kind == StreamKind::Pipe && file.path.exact().starts_with('/')
 }
 
 /// Returns whether the shorter text is not empty and is a prefix of the other.

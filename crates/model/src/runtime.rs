@@ -110,6 +110,13 @@ pub enum SourceLanguage {
     Other,
 }
 
+impl SourceLanguage {
+    /// Returns whether its programs use the C library's streams.
+    pub fn is_c_family(self) -> bool {
+        matches!(self, SourceLanguage::C | SourceLanguage::Cpp)
+    }
+}
+
 /// A library of C++ that writes a program's log through FILEs of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

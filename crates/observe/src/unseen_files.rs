@@ -1,6 +1,8 @@
-//! Files for which a program of no known runtime may keep bytes in a buffer that no walker knows: those that it has opened for
-//! writing and not written (a program of Go may have a queue for such a file, too), those that it did not write after its last input, and at a kill its standard output and all that it
-//! wrote, if it worked on after its last write. Only a process that was killed, or still runs, can have such bytes.
+//! Files for which a program of no known runtime may keep bytes in a buffer that no walker knows. Only a process that was killed,
+//! or that still runs, can have such bytes. The files are
+//! - those that it has opened for writing and not written; a program of Go may have a queue for such a file, too;
+//! - those that it did not write after its last input;
+//! - at a kill, if it worked on after its last write: all that it wrote, else its standard output.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,11 +11,14 @@ use weir_model::trace::{
 };
 use weir_model::{Direction, SourceLanguage, StreamKind, Untrusted};
 use weir_recorder::RecorderOutput;
-use weir_sys::proc;
+use weir_sys::{proc, syscalls};
 use weir_walkers::{UnseenDescriptor, language_of_unreadable, named_and_counted, unseen_descriptors};
 
 use crate::input_after_write::input_after_write;
 use crate::work_at_kill::{outputs_of, worked_after_last_write};
+
+#[cfg(test)]
+mod tests;
 
 /// The most processes that still run whose descriptors are read.
 const MAX_RUNNING: usize = 16;
@@ -53,22 +58,24 @@ pub(crate) fn unseen_files(
     found.into_iter().map(|(buffers, pids)| UnreadableBuffers { buffers, pids }).collect()
 }
 
+fn last_language(process: &Process) -> Option<SourceLanguage> {
+    process.images.last().and_then(|image| image.language)
+}
+
 /// Returns whether the last image of a process is a program of C or C++, or unknown.
 fn is_unknown(process: &Process) -> bool {
-    let language = process.images.last().and_then(|image| image.language);
-    matches!(language, None | Some(SourceLanguage::C | SourceLanguage::Cpp))
+    last_language(process).is_none_or(SourceLanguage::is_c_family)
 }
 
 fn is_of_go(process: &Process) -> bool {
-    process.images.last().and_then(|image| image.language) == Some(SourceLanguage::Go)
+    last_language(process) == Some(SourceLanguage::Go)
 }
 
 /// Returns whether these buffers are those of a library that a process has loaded, and its program is of C or C++.
 fn is_of_library(process: &Process, buffers: &UnreadableBuffers) -> bool {
-    let is_c =
-        |language: Option<SourceLanguage>| matches!(language, Some(SourceLanguage::C | SourceLanguage::Cpp));
     let of_buffers = language_of_unreadable(&buffers.buffers);
-    is_c(process.images.last().and_then(|image| image.language)) && of_buffers.is_some() && !is_c(of_buffers)
+    last_language(process).is_some_and(SourceLanguage::is_c_family)
+        && of_buffers.is_some_and(|language| !language.is_c_family())
 }
 
 fn sentence_subject(comm: &Untrusted, paths: &[Untrusted]) -> Option<String> {
@@ -80,11 +87,11 @@ fn sentence_subject(comm: &Untrusted, paths: &[Untrusted]) -> Option<String> {
 /// The descriptors of the last images of all processes, as far as events show them.
 #[derive(Default)]
 struct Descriptors {
-    /// The open files that a process has opened itself and not closed.
+    /// The open files that the image of a process has opened and not closed, or that its parent had when it forked.
     opened: HashMap<u32, BTreeMap<i32, u32>>,
     /// The descriptors for which a walker has found a stream.
     streams: HashMap<u32, HashSet<i32>>,
-    /// Those of them whose stream the program has used. The C library has one for each standard descriptor, used or not.
+    /// Those of these whose stream the program has used. The C library has one for each standard descriptor, used or not.
     used: HashMap<u32, HashSet<i32>>,
     /// Open files to which a call wrote.
     written: HashSet<u32>,
@@ -129,31 +136,42 @@ impl Descriptors {
     }
 
     fn note_call(&mut self, pid: u32, call: &Call) {
-        let opened = self.opened.entry(pid).or_default();
         let new = call.result as i32;
+        let duplicates = match call.op {
+            Op::Dup | Op::Dup2 | Op::Dup3 => true,
+            Op::Fcntl => [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC].contains(&(call.args[1] as i32)),
+            _ => false,
+        };
         match call.op {
             op if op.opens() => {
-                opened.remove(&new);
-                opened.extend(call.file.map(|file| (new, file)));
-                self.streams.entry(pid).or_default().remove(&new);
-                self.used.entry(pid).or_default().remove(&new);
+                self.forget(pid, |fd| fd == new);
+                self.opened.entry(pid).or_default().extend(call.file.map(|file| (new, file)));
             }
-            Op::Close => {
-                opened.remove(&call.fd);
+            Op::Close => self.forget(pid, |fd| fd == call.fd),
+            Op::CloseRange => {
+                if let Some(closed) = syscalls::closed_range(&call.args) {
+                    self.forget(pid, |fd| closed.contains(&fd));
+                }
             }
-            // Its arguments tell which descriptors it closes, and few programs call it late.
-            Op::CloseRange => opened.clear(),
             // The duplicate serves another program or purpose, for example a child's standard output.
-            Op::Dup | Op::Dup2 | Op::Dup3 => {
-                opened.remove(&new);
-                opened.remove(&call.fd);
-            }
-            Op::Fcntl if [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC].contains(&(call.args[1] as i32)) => {
-                opened.remove(&new);
-                opened.remove(&call.fd);
+            _ if duplicates && new != call.fd => {
+                self.forget(pid, |fd| fd == new);
+                self.opened.entry(pid).or_default().remove(&call.fd);
             }
             op if op.writes() || op.copies() => self.written.extend(call.file),
             _ => {}
+        }
+    }
+
+    /// Forgets what was known of the descriptors that a process has closed.
+    fn forget(&mut self, pid: u32, is_closed: impl Fn(i32) -> bool) {
+        if let Some(opened) = self.opened.get_mut(&pid) {
+            opened.retain(|fd, _| !is_closed(*fd));
+        }
+        for streams in [&mut self.streams, &mut self.used] {
+            if let Some(streams) = streams.get_mut(&pid) {
+                streams.retain(|fd| !is_closed(*fd));
+            }
         }
     }
 
@@ -162,25 +180,30 @@ impl Descriptors {
         let mut paths = self.unwritten(output, process, is_for_writing);
         if number != libc::SIGPIPE {
             paths.extend(self.behind_input(output, process));
-        }
-        if number != libc::SIGPIPE && worked_after_last_write(output, process) {
-            paths.extend(self.unseen_outputs(output, process, true));
-            if paths.is_empty() {
-                paths.extend(self.unseen_outputs(output, process, false));
+            if worked_after_last_write(output, process) {
+                paths.extend(self.unseen_outputs(output, process, |_, file| wrote(output, process, file)));
+                if paths.is_empty() {
+                    let is_unwritten = |fd, file| fd == 1 && !wrote(output, process, file);
+                    paths.extend(self.unseen_outputs(output, process, is_unwritten));
+                }
             }
         }
         distinct(paths)
     }
 
-    /// Returns the paths of the files and pipes that a killed process wrote, or that of its unwritten standard output, without those
-    /// that belong to a stream which a walker reads.
-    fn unseen_outputs(&self, output: &RecorderOutput, process: &Process, written: bool) -> Vec<Untrusted> {
+    /// Returns the paths of the files and pipes of a killed process that `is_meant` selects by descriptor and open file, without
+    /// standard error and without those that belong to a stream which a walker reads.
+    fn unseen_outputs(
+        &self,
+        output: &RecorderOutput,
+        process: &Process,
+        is_meant: impl Fn(i32, u32) -> bool,
+    ) -> Vec<Untrusted> {
         let is_used = |fd: i32| self.used.get(&process.pid).is_some_and(|used| used.contains(&fd));
         let has_stream = |fd: i32| self.streams.get(&process.pid).is_some_and(|known| known.contains(&fd));
         let is_seen = |fd: i32| if fd <= 2 { is_used(fd) } else { has_stream(fd) };
-        let is_written = |file: u32| outputs_of(output, process).any(|stream| stream.file == file);
         let open = output.open_at_kill.get(&process.pid).into_iter().flatten();
-        let candidates = open.filter(|(fd, file)| is_written(*file) == written && (written || *fd == 1));
+        let candidates = open.filter(|(fd, file)| is_meant(*fd, *file));
         let unseen = candidates.filter(|(fd, _)| *fd != 2 && !is_seen(*fd));
         let files = unseen.filter_map(|(_, file)| output.files.get(*file as usize));
         let mut paths: Vec<Untrusted> =
@@ -227,8 +250,7 @@ impl Descriptors {
     /// Returns whether a process has an open file from another program, and has not written it.
     fn is_of_other_program(&self, output: &RecorderOutput, process: &Process, file: &OpenFile) -> bool {
         let is_own = file.opened_by == Some(process.pid);
-        let is_written = outputs_of(output, process).any(|stream| stream.file == file.id);
-        self.executed.contains(&process.pid) && !is_own && !is_written
+        self.executed.contains(&process.pid) && !is_own && !wrote(output, process, file.id)
     }
 
     /// As [`Self::unwritten`] and [`Self::behind_input`], of a process that still runs, also for files that it had open before the recording.
@@ -262,6 +284,10 @@ impl Descriptors {
     }
 }
 
+fn wrote(output: &RecorderOutput, process: &Process, file: u32) -> bool {
+    outputs_of(output, process).any(|stream| stream.file == file)
+}
+
 /// Returns the paths in their order, each once.
 fn distinct(mut paths: Vec<Untrusted>) -> Vec<Untrusted> {
     let mut known = HashSet::new();
@@ -282,86 +308,5 @@ fn is_created(file: &OpenFile) -> bool {
 
 /// Returns whether an open file is a regular file or a FIFO that can only be written.
 fn is_for_writing(file: &OpenFile) -> bool {
-    let is_fifo = file.kind == StreamKind::Pipe && file.path.exact().starts_with('/');
-    (file.kind == StreamKind::File || is_fifo) && file.flags & libc::O_ACCMODE == libc::O_WRONLY
-}
-
-#[cfg(test)]
-mod tests {
-    use weir_model::trace::{Event, Image};
-    use weir_sys::open_files::unknown_file;
-
-    use super::*;
-
-    /// Returns what is said of process 7, which this signal ended, and which opened /d/out as descriptor 5 before `calls`.
-    fn said(
-        exit: Exit,
-        language: SourceLanguage,
-        flags: i32,
-        calls: &[(Op, i32, [u64; 6], i64)],
-    ) -> Vec<String> {
-        let call = |op, fd, args, result, file| Call {
-            op,
-            fd,
-            file,
-            args,
-            result,
-            asked: 0,
-            position: None,
-            head: Vec::new(),
-            tail: None,
-            paths: Vec::new(),
-            rename: None,
-        };
-        let event = |call| Event { at_s: 1.0, pid: 7, tid: 7, kind: EventKind::Call(call) };
-        let opening = event(call(Op::Openat, -1, [0; 6], 5, Some(0)));
-        let others =
-            calls.iter().map(|(op, fd, args, result)| event(call(*op, *fd, *args, *result, Some(0))));
-        let image = Image { comm: "own".into(), language: Some(language), ..Image::default() };
-        let output = RecorderOutput {
-            processes: vec![Process {
-                pid: 7,
-                images: vec![image],
-                ended_s: Some(2.0),
-                exit: Some(exit),
-                ..Process::default()
-            }],
-            files: vec![OpenFile { path: "/d/out".into(), flags, ..unknown_file(StreamKind::File) }],
-            events: std::iter::once(opening).chain(others).collect(),
-            ..RecorderOutput::default()
-        };
-        let told = [
-            UnreadableBuffers { buffers: "others".into(), pids: vec![8] },
-            UnreadableBuffers { buffers: "Fortran's own buffers".into(), pids: vec![7] },
-        ];
-        // Only a program of C or C++ has its own buffers beside those of such a library.
-        let told = if language == SourceLanguage::Go { &told[..1] } else { &told };
-        unseen_files(&output, told, &HashSet::new()).into_iter().map(|one| one.buffers).collect()
-    }
-
-    #[test]
-    fn a_file_that_a_killed_program_has_not_written() {
-        let (killed, write) = (Exit::Signal(9), libc::O_WRONLY | libc::O_CREAT);
-        let text = "bytes that own may keep for /d/out in memory of its own";
-        assert_eq!(said(killed, SourceLanguage::C, write, &[]), [text]);
-        let set_flags = (Op::Fcntl, 5, [5, libc::F_SETFD as u64, 0, 0, 0, 0], 0);
-        assert_eq!(said(killed, SourceLanguage::Cpp, write, &[set_flags]), [text]);
-        assert_eq!(
-            said(killed, SourceLanguage::Go, write, &[]),
-            [text],
-            "a queue that another goroutine writes"
-        );
-        let created = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
-        assert_eq!(said(killed, SourceLanguage::Go, created, &[]), [text], "os.Create");
-        for (why, exit, language, flags, calls) in [
-            ("it ended by itself", Exit::Code(1), SourceLanguage::C, write, &[][..]),
-            ("a walker reads its buffers", killed, SourceLanguage::Python, write, &[]),
-            ("it is read", killed, SourceLanguage::C, libc::O_RDONLY, &[]),
-            ("it was written", killed, SourceLanguage::C, write, &[(Op::Write, 5, [5, 0, 9, 0, 0, 0], 9)]),
-            ("it is closed", killed, SourceLanguage::C, write, &[(Op::Close, 5, [5, 0, 0, 0, 0, 0], 0)]),
-            ("it is given away", killed, SourceLanguage::C, write, &[(Op::Dup2, 5, [5, 1, 0, 0, 0, 0], 1)]),
-        ] {
-            assert!(said(exit, language, flags, calls).is_empty(), "{why}");
-        }
-    }
+    (file.kind == StreamKind::File || file.is_fifo()) && file.flags & libc::O_ACCMODE == libc::O_WRONLY
 }

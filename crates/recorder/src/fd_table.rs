@@ -142,9 +142,10 @@ pub(super) fn apply_call(table: &mut FdTable, files: &mut OpenFileTable, call: &
         Close => {
             table.remove(&first);
         }
-        CloseRange if call.args[2] & 4 == 0 => {
-            let last = call.args[1].min(i32::MAX as u64) as i32;
-            table.retain(|fd, _| *fd < first || *fd > last);
+        CloseRange => {
+            if let Some(closed) = syscalls::closed_range(&call.args) {
+                table.retain(|fd, _| !closed.contains(fd));
+            }
         }
         Dup | Dup2 | Dup3 => {
             duplicate((table, files), pid, first, result, call.op == Dup3 && call.args[2] != 0)

@@ -1,5 +1,7 @@
 //! The recorded system calls of x86-64 and aarch64: by number, and the meaning of their arguments.
 
+use std::ops::RangeInclusive;
+
 use weir_model::trace::Op;
 
 use crate::blocking_calls;
@@ -170,6 +172,13 @@ pub fn descriptor(op: Op, args: &[u64; 6]) -> Option<i32> {
         Mmap if args[3] & libc::MAP_ANONYMOUS as u64 == 0 => Some(args[4] as i32),
         _ => output(op, args).or_else(|| input(op, args)),
     }
+}
+
+/// Returns the descriptors that a successful close_range(2) closes; None if it only sets their close-on-exec flag.
+pub fn closed_range(args: &[u64; 6]) -> Option<RangeInclusive<i32>> {
+    let number = |argument: u64| u64::from(argument as u32).min(i32::MAX as u64) as i32;
+    let closes = args[2] & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0;
+    closes.then(|| number(args[0])..=number(args[1]))
 }
 
 /// Returns the address of a call's buffer; None if the call takes several buffers or none.

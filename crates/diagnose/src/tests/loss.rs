@@ -218,3 +218,15 @@ fn the_program_that_forked_is_named_not_one_that_was_executed_later() {
     let why = builder.finding("doubled-at-fork").why;
     assert!(why.starts_with("prog (1) had"), "{why}");
 }
+
+#[test]
+fn the_reader_of_a_socket_is_not_the_reader_of_its_other_end() {
+    let mut builder = recording(1.0);
+    let socket = builder.file("socket:[4]", StreamKind::Socket);
+    builder.stream(1, 3, socket, Out, 3, 4096).last_s = 0.5;
+    builder.snapshot(0.9, 1, SnapshotMoment::Signal, &[pending(3, LINE)]);
+    builder.root().exit = Some(Exit::Signal(9));
+    builder.fork(0.1, 2).ended_s = Some(0.2);
+    builder.stream(2, 3, socket, In, 1, 10);
+    assert_eq!(builder.severity("lost-at-kill"), High, "only its own end was closed");
+}
