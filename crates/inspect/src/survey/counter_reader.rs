@@ -1,8 +1,8 @@
 //! Reads the counters of all processes in threads that the survey can abandon.
 //!
 //! A process that never leaves execve(2) holds a lock (exec_update_lock) that reads of its /proc/PID/stat and /proc/PID/io
-//! wait for, also those of other users. The thread then sleeps until the process goes on, or weir ends. Another thread reads
-//! the rest, so many such processes cost the time of one.
+//! wait for, also those of other users. The thread then sleeps until the process goes on, or weir ends. After two looks another
+//! thread reads the rest, so each such process costs a survey 40 ms; the last wait is for all of them together.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{
@@ -36,7 +36,7 @@ const STACK_BYTES: usize = 256 << 10;
 pub(super) struct CounterReader {
     asleep: BTreeMap<u32, Arc<ReaderThread>>,
     cpu_ns: u64,
-    /// The last attempt to start a thread failed.
+    /// In the last read an attempt to start a thread failed.
     lacks_threads: bool,
 }
 
@@ -97,14 +97,15 @@ impl CounterReader {
         let (files, owner) = (files.clone(), std::thread::current());
         let (next, results) = (AtomicUsize::new(0), Mutex::default());
         let batch = Arc::new(Batch { jobs, files, deadline, next, results, owner });
-        let mut threads = Vec::new();
+        let mut threads: Vec<WatchedThread> = Vec::new();
+        self.lacks_threads = false;
         loop {
-            threads.retain_mut(|one: &mut WatchedThread| !self.has_ended(one));
+            threads.retain(|one| !self.reap(one));
             let all_sleep = threads.iter().all(|one| one.looks > 0);
             let is_over = !batch.has_jobs() || self.asleep.len() + threads.len() >= MAX_THREADS;
             let needs_thread = all_sleep && !is_over;
             let started = if needs_thread { ReaderThread::start(&batch) } else { None };
-            self.lacks_threads = needs_thread && started.is_none();
+            self.lacks_threads |= needs_thread && started.is_none();
             if let Some(thread) = started {
                 threads.push(WatchedThread { thread, pid: 0, looks: 0 });
             } else if threads.iter().all(|one| one.looks >= MAX_LOOKS) {
@@ -117,8 +118,8 @@ impl CounterReader {
         std::mem::take(&mut *batch.results.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns whether a thread has ended, and counts its CPU time then.
-    fn has_ended(&mut self, one: &WatchedThread) -> bool {
+    /// Counts the CPU time of a thread that has ended. Returns false for one that has not.
+    fn reap(&mut self, one: &WatchedThread) -> bool {
         let has_ended = one.thread.has_ended.load(Acquire);
         self.cpu_ns += if has_ended { one.thread.cpu_ns.load(Relaxed) } else { 0 };
         has_ended
