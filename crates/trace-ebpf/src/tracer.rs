@@ -113,9 +113,9 @@ impl Tracer<'_> {
             let interval = if self.awaiting_library.is_empty() { IDLE } else { LIBRARY_POLL };
             let interval = self.go_exit_watches.poll_interval().unwrap_or(interval);
             match requests.try_recv() {
-                Ok(TracerRequest::CheckImage(pid, exe)) => self.check_image(pid, &exe),
-                Ok(TracerRequest::CheckRunning(pid)) => self.check_running(pid),
-                Ok(TracerRequest::FirstStop(pid, stop, answer)) => {
+                Ok(TracerRequest::CheckImage { pid, exe }) => self.check_image(pid, &exe),
+                Ok(TracerRequest::CheckRunning { pid }) => self.check_running(pid),
+                Ok(TracerRequest::FirstStop { pid, stop, answer }) => {
                     let _ = answer.send(self.expect_first_stop(pid, stop));
                 }
                 Ok(TracerRequest::Settle(answer)) => drop(answer.send(())),

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::time::Duration;
 
 use weir_trace_api::RawEvent;
@@ -13,11 +13,11 @@ use crate::tracer_wakeup::TracerWakeup;
 /// A request to the tracer thread.
 pub(super) enum TracerRequest {
     /// A process has executed this file: trace it if its buffers need stops.
-    CheckImage(u32, PathBuf),
+    CheckImage { pid: u32, exe: PathBuf },
     /// A process ran before the trace: trace it and its threads if its buffers need stops.
-    CheckRunning(u32),
+    CheckRunning { pid: u32 },
     /// Stop a command at its start. The answer is whether the process is traced.
-    FirstStop(u32, FirstStop, SyncSender<bool>),
+    FirstStop { pid: u32, stop: FirstStop, answer: SyncSender<bool> },
     /// Answer when the requests before this one are handled.
     Settle(SyncSender<()>),
 }
@@ -53,24 +53,25 @@ impl<'a> TracerHandle<'a> {
         Self { requests: Some(requests), wakeup, events, is_busy: Cell::new(false) }
     }
 
-    /// Requests that a process that has executed `exe` is traced if its buffers need stops.
+    /// Makes the thread trace a process that has executed `exe`, if its buffers need stops. Does not wait.
     pub fn check_image(&self, pid: u32, exe: &Path) {
-        self.send(TracerRequest::CheckImage(pid, exe.to_path_buf()));
+        self.send(TracerRequest::CheckImage { pid, exe: exe.to_path_buf() });
         self.is_busy.set(true);
     }
 
-    /// Requests that a process that ran before the trace is traced if its buffers need stops.
+    /// Makes the thread trace a process that ran before the trace, if its buffers need stops. Does not wait.
     pub fn check_running(&self, pid: u32) {
-        self.send(TracerRequest::CheckRunning(pid));
+        self.send(TracerRequest::CheckRunning { pid });
         self.is_busy.set(true);
     }
 
-    /// Waits until the tracer has handled all requests, so that its events about a process that has ended are there.
+    /// Waits until the tracer has handled all requests, so that its events about a process that has ended are there. Returns after
+    /// [`MAX_SETTLE`] if it has not; the next call waits for them again.
     pub fn settle(&self) {
         if self.is_busy.take() {
             let (answer, answered) = sync_channel(1);
             self.send(TracerRequest::Settle(answer));
-            let _late = answered.recv_timeout(MAX_SETTLE);
+            self.is_busy.set(answered.recv_timeout(MAX_SETTLE) == Err(RecvTimeoutError::Timeout));
         }
     }
 
@@ -78,7 +79,7 @@ impl<'a> TracerHandle<'a> {
     /// traced.
     pub fn request_first_stop(&self, pid: u32, stop: FirstStop) -> bool {
         let (answer, answered) = sync_channel(1);
-        self.send(TracerRequest::FirstStop(pid, stop, answer));
+        self.send(TracerRequest::FirstStop { pid, stop, answer });
         answered.recv().unwrap_or(false)
     }
 
@@ -98,5 +99,34 @@ impl Drop for TracerHandle<'_> {
     fn drop(&mut self) {
         self.requests = None;
         self.wakeup.wake(); // the thread ends when the channel is closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn requests_that_are_open_after_a_wait_are_awaited_again() {
+        let wakeup = TracerWakeup::new();
+        let ((requests, received), (_events, events)) = (channel(), channel());
+        let tracer = TracerHandle::new(requests, &wakeup, events);
+        let is_settle = |one: &TracerRequest| matches!(one, TracerRequest::Settle(_));
+        tracer.check_running(1);
+        tracer.settle();
+        assert_eq!(received.try_iter().filter(is_settle).count(), 1, "no answer comes");
+        let answering = std::thread::spawn(move || {
+            match received.recv_timeout(Duration::from_secs(60)) {
+                Ok(TracerRequest::Settle(answer)) => answer.send(()).expect("settle waits"),
+                _ => panic!("the open requests are not awaited"),
+            }
+            received
+        });
+        tracer.settle();
+        let received = answering.join().expect("the answer");
+        tracer.settle();
+        assert_eq!(received.try_iter().filter(is_settle).count(), 0, "all is handled");
     }
 }
