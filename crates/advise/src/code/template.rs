@@ -20,7 +20,8 @@ pub fn fill(template: &str, words: &BTreeSet<&str>, values: &[(&str, String)]) -
                 shown.push(holds);
             }
             (Some("%else"), None) => {
-                let last = shown.last_mut().expect("%else follows %if");
+                assert!(shown.len() > 1, "%else without %if");
+                let last = shown.last_mut().expect("the lines of an %if");
                 *last = !*last;
             }
             (Some("%end"), None) => {
@@ -56,5 +57,11 @@ mod tests {
         assert_eq!(fill(&[]), "a\n\ne\n");
         assert_eq!(fill(&["y"]), "a\nb 1\nd\n\ne\n");
         assert_eq!(fill(&["x", "z"]), "a\nb 1\nc\n\ne\n");
+    }
+
+    #[test]
+    #[should_panic(expected = "%else without %if")]
+    fn an_else_without_an_if_is_refused() {
+        fill("a\n%else\nb\n", &BTreeSet::new(), &[]);
     }
 }
