@@ -92,8 +92,9 @@ void wb_count(struct wb_run *run, const char *call, uint64_t count);
 /* The default open and close; the flags are added to the run's. */
 int wb_open_files(struct wb_run *run, int flags_in, int flags_out);
 int wb_close_files(struct wb_run *run);
-/* Allocates a buffer, aligned to 4096 and touched. A size beyond the available memory fails with ENOMEM here,
- * so the OOM killer does not end the process later. Returns NULL after wb_fail(). Free it with free(3). */
+/* Allocates a buffer, aligned to 4096 and touched. A size beyond the available memory of the machine or of its cgroups
+ * (version 2) fails with ENOMEM here, so the OOM killer does not end the process later. Returns NULL after wb_fail().
+ * Free it with free(3). */
 unsigned char *wb_allocate(struct wb_run *run, uint64_t bytes);
 
 #endif

@@ -40,6 +40,7 @@ WB_INLINE const char *wb_flag_name(int flags)
 WB_INLINE int wb_put_flagged(struct wb_io *io, const unsigned char *from, size_t bytes, int64_t offset,
                              int flags)
 {
+    bool is_first = io->puts == 0; /* also after EINTR */
     while (bytes > 0) {
         const struct iovec vector = {(void *)(uintptr_t)from, bytes};
         const ssize_t written = wb_pwritev2(io->out, &vector, 1, offset, flags);
@@ -47,9 +48,10 @@ WB_INLINE int wb_put_flagged(struct wb_io *io, const unsigned char *from, size_t
         if (written > 0) {
             from += written;
             bytes -= (size_t)written;
+            is_first = false;
             offset += offset < 0 ? 0 : written;
         } else if (written == 0 || errno != EINTR) {
-            return wb_refused(io->run, io->puts == 1 ? wb_flag_name(flags) : NULL, "pwritev2",
+            return wb_refused(io->run, is_first ? wb_flag_name(flags) : NULL, "pwritev2",
                               io->run->job->out_path, written == 0 ? EIO : errno);
         }
     }

@@ -22,6 +22,7 @@ const char *wb_sync_call(uint32_t policy)
 int wb_sync_once(struct wb_run *run, uint64_t moved)
 {
     const uint32_t policy = run->job->sync;
+    const bool is_first = run->result->syncs == 0; /* also after EINTR */
     int rc;
     do {
         rc = policy == WB_SYNC_RANGE       ? sync_range(run, moved)
@@ -30,7 +31,7 @@ int wb_sync_once(struct wb_run *run, uint64_t moved)
         run->result->syncs++;
     } while (rc != 0 && errno == EINTR);
     if (rc != 0)
-        return wb_refused(run, run->result->syncs == 1 ? wb_sync_call(policy) : NULL, wb_sync_call(policy),
+        return wb_refused(run, is_first ? wb_sync_call(policy) : NULL, wb_sync_call(policy),
                           run->job->out_path, errno);
     run->synced = moved;
     return 0;

@@ -35,6 +35,7 @@ int wb_prepare_record(struct wb_run *run)
     if (options & WB_HAS_VECTOR)
         run->pass_bytes *= job->vector_records;
     run->record_size = run->pass_bytes;
+    /* All requests of a queue write the same text, so they share one record. Requests that read need one each. */
     if ((options & WB_HAS_QUEUE) && !text)
         run->record_size *= job->queue_depth;
     if (log && run->record_size < job->record_bytes)

@@ -11,13 +11,14 @@
 
 WB_INLINE ssize_t move(struct wb_io *io, size_t bytes)
 {
+    const bool is_first = io->gets == 0; /* also after EINTR */
     for (;;) {
         const ssize_t moved = copy_file_range(io->in, NULL, io->out, NULL, bytes, 0);
         io->gets++;
         if (moved >= 0)
             return moved;
         if (errno != EINTR)
-            return wb_refused(io->run, io->gets == 1 ? "copy_file_range" : NULL, "copy_file_range",
+            return wb_refused(io->run, is_first ? "copy_file_range" : NULL, "copy_file_range",
                               io->run->job->out_path, errno);
     }
 }
@@ -34,6 +35,16 @@ union extents {
     unsigned char memory[sizeof(struct fiemap) + EXTENTS * sizeof(struct fiemap_extent)];
 };
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a < b ? b : a;
+}
+
 /* Returns how many of the first `bytes` bytes are in shared blocks, as far as the file system reports it. */
 static uint64_t shared_bytes(int fd, uint64_t bytes)
 {
@@ -49,14 +60,16 @@ static uint64_t shared_bytes(int fd, uint64_t bytes)
             break;
         for (uint32_t i = 0; i < map->fm_mapped_extents; i++) {
             const struct fiemap_extent *extent = &map->fm_extents[i];
-            const uint64_t start = extent->fe_logical > at ? extent->fe_logical : at;
-            const uint64_t end = extent->fe_logical + extent->fe_length;
+            const uint64_t start = larger(extent->fe_logical, at);
+            const uint64_t end = smaller(extent->fe_logical + extent->fe_length, bytes);
             if (end <= start)
                 continue;
             at = end;
             if (extent->fe_flags & FIEMAP_EXTENT_SHARED)
-                shared += (end < bytes ? end : bytes) - (start < bytes ? start : bytes);
+                shared += end - start;
         }
+        if (at == map->fm_start)
+            break; /* no extent is behind the last one: a further call would return the same */
         if (map->fm_extents[map->fm_mapped_extents - 1].fe_flags & FIEMAP_EXTENT_LAST)
             break;
     }

@@ -79,6 +79,7 @@ WB_INLINE ssize_t get(struct wb_io *io, unsigned char *to, size_t bytes, uint64_
 {
     const struct direct *direct = io->method_data;
     const size_t whole = (bytes + direct->align - 1) & ~(size_t)(direct->align - 1);
+    const bool is_first = io->gets == 0; /* also after EINTR */
     (void)at;
     for (;;) {
         const ssize_t got = read(io->in, to, whole);
@@ -86,7 +87,7 @@ WB_INLINE ssize_t get(struct wb_io *io, unsigned char *to, size_t bytes, uint64_
         if (got >= 0)
             return got < (ssize_t)bytes ? got : (ssize_t)bytes;
         if (errno != EINTR)
-            return wb_refused(io->run, io->gets == 1 ? "O_DIRECT" : NULL, "read", io->run->job->in_path,
+            return wb_refused(io->run, is_first ? "O_DIRECT" : NULL, "read", io->run->job->in_path,
                               errno);
     }
 }
@@ -105,6 +106,7 @@ static int clear_direct(struct wb_run *run)
 WB_INLINE int put_flagged(struct wb_io *io, const unsigned char *from, size_t bytes, int flags)
 {
     const struct direct *direct = io->method_data;
+    bool is_first = io->puts == 0; /* also after EINTR */
     while (bytes > 0) {
         const size_t tail = direct->cleared ? 0 : bytes & (direct->align - 1);
         if (tail == bytes && clear_direct(io->run) != 0)
@@ -116,8 +118,9 @@ WB_INLINE int put_flagged(struct wb_io *io, const unsigned char *from, size_t by
         if (put > 0) {
             from += put;
             bytes -= (size_t)put;
+            is_first = false;
         } else if (put == 0 || errno != EINTR) {
-            return wb_refused(io->run, io->puts == 1 ? "O_DIRECT" : NULL, flags ? "pwritev2" : "write",
+            return wb_refused(io->run, is_first ? "O_DIRECT" : NULL, flags ? "pwritev2" : "write",
                               io->run->job->out_path, put == 0 ? EIO : errno);
         }
     }

@@ -53,6 +53,7 @@ static void release(struct wb_run *run)
 WB_INLINE ssize_t get(struct wb_io *io, unsigned char *to, size_t bytes, uint64_t at)
 {
     const struct iovec vector = {to, bytes};
+    const bool is_first = io->gets == 0; /* also after EINTR */
     (void)at;
     for (;;) {
         const ssize_t got = wb_preadv2(io->in, &vector, 1, -1, RWF_DONTCACHE);
@@ -60,7 +61,7 @@ WB_INLINE ssize_t get(struct wb_io *io, unsigned char *to, size_t bytes, uint64_
         if (got >= 0)
             return got;
         if (errno != EINTR)
-            return wb_refused(io->run, io->gets == 1 ? wb_flag_name(RWF_DONTCACHE) : NULL, "preadv2",
+            return wb_refused(io->run, is_first ? wb_flag_name(RWF_DONTCACHE) : NULL, "preadv2",
                               io->run->job->in_path, errno);
     }
 }

@@ -6,13 +6,14 @@
 
 WB_INLINE ssize_t move(struct wb_io *io, size_t bytes)
 {
+    const bool is_first = io->gets == 0; /* also after EINTR */
     for (;;) {
         const ssize_t moved = sendfile(io->out, io->in, NULL, bytes);
         io->gets++;
         if (moved >= 0)
             return moved;
         if (errno != EINTR)
-            return wb_refused(io->run, io->gets == 1 ? "sendfile" : NULL, "sendfile", io->run->job->out_path,
+            return wb_refused(io->run, is_first ? "sendfile" : NULL, "sendfile", io->run->job->out_path,
                               errno);
     }
 }

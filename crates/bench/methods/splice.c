@@ -71,13 +71,14 @@ static int close_pipe(struct wb_run *run)
 WB_INLINE ssize_t splice_some(struct wb_io *io, int from, int to, size_t bytes, uint64_t *calls,
                               const char *path)
 {
+    const bool is_first = *calls == 0; /* also after EINTR */
     for (;;) {
         const ssize_t moved = splice(from, NULL, to, NULL, bytes, SPLICE_F_MOVE);
         (*calls)++;
         if (moved >= 0)
             return moved;
         if (errno != EINTR)
-            return wb_refused(io->run, *calls == 1 ? "splice" : NULL, "splice", path, errno);
+            return wb_refused(io->run, is_first ? "splice" : NULL, "splice", path, errno);
     }
 }
 

@@ -72,14 +72,16 @@ WB_INLINE ssize_t write_vector(int fd, const struct vector *vector, int flags)
 
 WB_INLINE int put_flagged(struct wb_io *io, const unsigned char *from, size_t bytes, int flags)
 {
+    bool is_first = io->puts == 0; /* also after EINTR */
     while (bytes > 0) {
         const ssize_t put = write_vector(io->out, vector_over(io, from, bytes), flags);
         io->puts++;
         if (put > 0) {
             from += put;
             bytes -= (size_t)put;
+            is_first = false;
         } else if (put == 0 || errno != EINTR) {
-            return wb_refused(io->run, flags && io->puts == 1 ? "RWF_DSYNC" : NULL,
+            return wb_refused(io->run, flags && is_first ? "RWF_DSYNC" : NULL,
                               flags ? "pwritev2" : "writev", io->run->job->out_path,
                               put == 0 ? EIO : errno);
         }

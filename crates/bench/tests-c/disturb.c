@@ -10,7 +10,7 @@
 
 #include "support.h"
 
-int disturbed;
+int disturbed, refuse_after_eintr;
 bool no_cachestat;
 int max_parts, sync_count;
 uint64_t largest_part, size_at_sync[MAX_SYNCS];
@@ -18,6 +18,11 @@ uint64_t largest_part, size_at_sync[MAX_SYNCS];
 static bool interrupted(void)
 {
     static unsigned calls;
+    if (refuse_after_eintr != 0) {
+        errno = refuse_after_eintr == 1 ? EINTR : EOPNOTSUPP;
+        refuse_after_eintr = 2;
+        return true;
+    }
     if (!disturbed || ++calls % 3 != 0)
         return false;
     errno = EINTR;
@@ -80,6 +85,8 @@ int __wrap_fsync(int fd)
     struct stat status;
     if (sync_count < MAX_SYNCS && fstat(fd, &status) == 0)
         size_at_sync[sync_count++] = (uint64_t)status.st_size;
+    if (refuse_after_eintr != 0 && interrupted())
+        return -1;
     return __real_fsync(fd);
 }
 

@@ -43,6 +43,7 @@ uint64_t passes_of(const struct wb_job *job);
 
 /* disturb.c: while not 0, calls move about half of the requested bytes, and every third fails with EINTR. */
 extern int disturbed;
+extern int refuse_after_eintr; /* 1: the next call fails with EINTR, and those after it with EOPNOTSUPP */
 extern bool no_cachestat; /* cachestat(2) fails with ENOSYS */
 /* Records of disturb.c; a test resets them. */
 extern int max_parts;            /* largest iovcnt of a readv or writev */

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "frame.h"
 #include "support.h"
 
 static void files(void)
@@ -44,6 +45,66 @@ static void files(void)
     job = make_job("syscall", WB_WRITE, 100, 10);
     job.out_path = "/nowhere/at/all";
     run_failing(&job, ENOENT);
+    end();
+}
+
+/* Refusal of the first call means that the method is not supported, also if a signal interrupted that call before. */
+static void refused_after_a_signal(void)
+{
+    static const char *const methods[] = {"sendfile", "splice", "copy_file_range"};
+    begin("a first call that is refused after EINTR");
+    make_input(100);
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        struct wb_job job = make_job(methods[i], WB_COPY, 100, 10);
+        struct wb_result result;
+        refuse_after_eintr = 1;
+        wb_measure(&job, &result);
+        refuse_after_eintr = 0;
+        expect(result.status == WB_CANNOT && strstr(result.text, methods[i]), "%s: %s", methods[i],
+               result_text(&result));
+        unlink(out_path());
+    }
+    end();
+}
+
+static void write_file(const char *directory, const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    FILE *file = fopen(path, "w");
+    if (!expect(file && fputs(text, file) >= 0 && fclose(file) == 0, "%s: %s", path, strerror(errno)))
+        return;
+}
+
+/* The limit of a cgroup holds for the groups in it; pages of files do not count. */
+static void memory_of_groups(void)
+{
+    char outer[256], inner[300];
+    begin("the limits of cgroups");
+    snprintf(outer, sizeof outer, "%s.group", out_path());
+    snprintf(inner, sizeof inner, "%s/in", outer);
+    expect(mkdir(outer, 0700) == 0 && mkdir(inner, 0700) == 0, "mkdir: %s", strerror(errno));
+    expect(wb_group_bytes(outer, "/in") == UINT64_MAX, "without files");
+    write_file(inner, "memory.max", "max\n");
+    write_file(inner, "memory.current", "900\n");
+    expect(wb_group_bytes(outer, "/in") == UINT64_MAX, "without a limit");
+    write_file(outer, "memory.max", "1000\n");
+    write_file(outer, "memory.current", "900\n");
+    expect(wb_group_bytes(outer, "/in") == 100, "the outer limit");
+    write_file(outer, "memory.stat", "anon 500\ninactive_file 300\nactive_file 100\nshmem 7\n");
+    expect(wb_group_bytes(outer, "/in") == 500, "pages of files");
+    write_file(inner, "memory.max", "800\n");
+    expect(wb_group_bytes(outer, "/in") == 0, "a full inner group");
+    for (const char *const *name = (const char *const[]){"memory.max", "memory.current", "memory.stat", NULL};
+         *name; name++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", inner, *name);
+        unlink(path);
+        snprintf(path, sizeof path, "%s/%s", outer, *name);
+        unlink(path);
+    }
+    rmdir(inner);
+    rmdir(outer);
     end();
 }
 
@@ -165,6 +226,8 @@ static void reasons(void)
 void test_errors(void)
 {
     files();
+    refused_after_a_signal();
+    memory_of_groups();
     shorter_input();
     file_size_limit();
     memory();
