@@ -20,6 +20,11 @@ int64_t span_number(struct span span) {
     return value;
 }
 
+/* Compares bytes: char is signed on x86-64 and unsigned on aarch64. */
+static int is_between(char low, char c, char high) {
+    return (unsigned char) low <= (unsigned char) c && (unsigned char) c <= (unsigned char) high;
+}
+
 /* Returns the index of the bracket that ends the [set] at `at`, or 0 if there is none. *hit is true if `c` is in
    the set. */
 static size_t set_end(struct span set, size_t at, char c, int *hit) {
@@ -33,7 +38,7 @@ static size_t set_end(struct span set, size_t at, char c, int *hit) {
             return i;
         }
         if (i + 2 < set.n && set.at[i + 1] == '-' && set.at[i + 2] != ']') {
-            *hit |= set.at[i] <= c && c <= set.at[i + 2];
+            *hit |= is_between(set.at[i], c, set.at[i + 2]);
             i += 2;
         } else {
             *hit |= set.at[i] == c;

@@ -19,6 +19,7 @@ static void patterns(void) {
         {"a*b*c", "aXbYbZc", 1}, {"a*b*c", "aXbYbZ", 0}, {"?", "", 0}, {"?x", "ax", 1}, {"[a-c]", "b", 1},
         {"[a-c]", "d", 0}, {"[!a-c]", "d", 1}, {"[]]", "]", 1}, {"[a", "[a", 1}, {"[a-", "[a-", 1}, {"\\*", "*", 1},
         {"\\*", "x", 0}, {"\\", "\\", 1}, {"*a", "aaaa", 1}, {"**", "x", 1}, {"[!", "[!", 1}, {"[^x]y", "zy", 1},
+        {"[a-\xff]", "b", 1}, {"[a-\xff]", "\xe9", 1}, {"[\x80-\xff]", "b", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check(glob_matches(span_of(cases[i].glob), cases[i].text) == cases[i].matches, cases[i].glob);
