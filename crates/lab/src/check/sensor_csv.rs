@@ -140,16 +140,29 @@ fn count(dir: &CheckDirectory) -> usize {
 /// Runs the solution for two readings and calls `action` after the first, then `judge` with the contents of the file. On a busy machine
 /// the action can miss the wait between the readings, so a wrong outcome counts only if it comes with longer waits too.
 fn after_first(dir: &CheckDirectory, action: impl Fn() -> Test, judge: impl Fn(&[u8]) -> Test) -> Test {
-    let mut outcome = Ok(());
-    for (interval, patience) in [("0.3", AT_ONCE / 8), ("1", AT_ONCE / 8), ("3", AT_ONCE / 2)] {
-        dir.remove(CSV);
+    let waits = [("0.3", AT_ONCE / 8), ("1", AT_ONCE / 8), ("3", AT_ONCE / 2)];
+    first_right(dir, waits, |(interval, patience)| {
         dir.put(SENSOR, "25500\n")?;
         let mut running = dir.run(&["-n", "2", "-i", interval, SENSOR]).start()?;
         // A program that buffers its lines shows none; then the action runs during the wait.
         running.until(patience, || count(dir) > 0);
         action()?;
         running.end(AT_ONCE * 3)?;
-        outcome = judge(&dir.get(CSV)?);
+        Ok(judge(&dir.get(CSV)?))
+    })
+}
+
+/// Makes attempts without an old file until one has a right outcome. Returns the outcome of the last attempt, or the error of one that
+/// cannot be judged.
+fn first_right<T>(
+    dir: &CheckDirectory,
+    attempts: impl IntoIterator<Item = T>,
+    attempt: impl Fn(T) -> Result<Test, CheckFailure>,
+) -> Test {
+    let mut outcome = Ok(());
+    for one in attempts {
+        dir.remove(CSV);
+        outcome = attempt(one)?;
         if outcome.is_ok() {
             break;
         }
@@ -221,15 +234,7 @@ fn emptied(dir: &CheckDirectory) -> Test {
 /// On a busy machine a reading can miss the time in which the sensor is missing, so a wrong outcome counts only if it comes each time.
 fn gap(dir: &CheckDirectory) -> Test {
     const ATTEMPTS: u32 = 3;
-    let mut outcome = Ok(());
-    for _ in 0..ATTEMPTS {
-        dir.remove(CSV);
-        outcome = gap_once(dir);
-        if outcome.is_ok() {
-            break;
-        }
-    }
-    outcome
+    first_right(dir, 0..ATTEMPTS, |_| Ok(gap_once(dir)))
 }
 
 fn gap_once(dir: &CheckDirectory) -> Test {
