@@ -138,25 +138,22 @@ impl RuleContext<'_> {
         counted.max(sampled).min(stream.calls)
     }
 
-    /// Returns the calls of a stream, those in gaps included. The recorder estimates them, but for a socket without a time of its
-    /// last call: its calls are as frequent in gaps as in the sampling windows.
+    /// Returns the calls of a stream, those in gaps included. The recorder has estimated them, but not for a socket without a time of
+    /// its last call.
     fn calls_with_gaps(&self, stream: &StreamCounts) -> u64 {
         let is_estimated = stream.estimated || self.kind(stream.file) != StreamKind::Socket;
-        let (from_s, to_s) = (stream.first_s, self.ended_at(stream.pid));
-        let windows_s = to_s - from_s - self.gaps_s(stream.pid, from_s, to_s);
-        match is_polled(stream) && !is_estimated && windows_s > 0.0 {
-            true => (stream.calls as f64 * (to_s - from_s) / windows_s) as u64,
-            false => stream.calls,
+        if !is_polled(stream) || is_estimated {
+            return stream.calls;
         }
+        let ended_s = self.ended_at(stream.pid);
+        self.calls_in_span(stream.pid, stream.calls, stream.first_s, ended_s).unwrap_or(stream.calls)
     }
 
-    /// Returns how many calls that move no bytes the process makes while it uses the stream, those in gaps included: they are as
-    /// frequent there as in the sampling windows, because the kernel has no totals of them. Returns 0 without gaps.
+    /// Returns how many calls that move no bytes the process makes while it uses the stream, those in gaps included: the kernel has no
+    /// totals of them. Returns 0 without gaps.
     fn silent_calls_with_gaps(&self, stream: &StreamCounts) -> u64 {
         let (from_s, to_s) = (stream.first_s, stream.last_s);
-        let gaps_s = self.gaps_s(stream.pid, from_s, to_s);
-        let windows_s = to_s - from_s - gaps_s;
-        if gaps_s <= 0.0 || windows_s <= 0.0 {
+        if self.gaps_s(stream.pid, from_s, to_s) <= 0.0 {
             return 0;
         }
         let calls = self.calls_between(stream.pid, from_s, to_s).iter().map(|timed| timed.call);
@@ -165,7 +162,14 @@ impl RuleContext<'_> {
             let anonymous = op == Op::Mmap && call.fd < 0;
             !(op.reads() || op.writes() || op.copies() || anonymous)
         });
-        (silent.count() as f64 * (to_s - from_s) / windows_s) as u64
+        self.calls_in_span(stream.pid, silent.count() as u64, from_s, to_s).unwrap_or(0)
+    }
+
+    /// Returns how many calls a process made in a span of time of which `recorded` were recorded: they are as frequent in gaps as in
+    /// the sampling windows. Returns None if the span is one gap.
+    fn calls_in_span(&self, pid: u32, recorded: u64, from_s: f64, to_s: f64) -> Option<u64> {
+        let windows_s = to_s - from_s - self.gaps_s(pid, from_s, to_s);
+        (windows_s > 0.0).then(|| (recorded as f64 * (to_s - from_s) / windows_s) as u64)
     }
 
     /// Returns whether most recorded calls of a stream are of the kinds that the library gathers: read(2), write(2) and
