@@ -30,6 +30,14 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
+/// A pipe that holds less than its writer hands over at a time.
+struct SmallPipe<'c, 'a> {
+    context: &'c RuleContext<'a>,
+    writer: &'a StreamCounts,
+    reader: &'a StreamCounts,
+    capacity_bytes: u64,
+}
+
 fn judge(context: &RuleContext) -> Vec<Finding> {
     let pipes = |direction| {
         let streams = context.streams(direction);
@@ -42,59 +50,14 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
     let findings = pipes(Direction::Out).filter_map(|writer| {
         let readers = readers.get(&context.target_key(writer.file))?;
         let readers = readers.iter().copied().filter(|reader| reader.pid != writer.pid);
-        finding(context, writer, readers.max_by_key(|reader| reader.bytes)?)
+        let reader = readers.max_by_key(|reader| reader.bytes)?;
+        SmallPipe::between(context, writer, reader)?.finding()
     });
     findings.collect()
 }
 
-/// Returns the seconds that room for a whole block would save.
-fn saved_s(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts, capacity: u64) -> f64 {
-    let span_s = (reader.last_s.max(writer.last_s) - reader.first_s.min(writer.first_s)).min(context.run_s());
-    let waiting_share = 1.0 - capacity as f64 / writer.asked_max.min(MAX_PIPE_BYTES) as f64;
-    let copies = context.pass_throughs(StreamKind::File, StreamKind::Pipe);
-    let copy =
-        copies.into_iter().find(|copy| copy.output.pid == writer.pid && copy.output.file == writer.file);
-    let most_s = copy.map_or(f64::INFINITY, |copy| context.total_s(copy.input));
-    let most_s = most_s.min(waits_s(context, writer, reader));
-    if let Some(pace_s) = pace_s(context, reader) {
-        let cpu_s = context.cpu_s(reader.pid).unwrap_or(0.0);
-        let reading_s = (pace_s * reader.calls as f64).max(cpu_s).min(span_s);
-        return (reading_s * waiting_share).min(span_s - reading_s).min(most_s).max(0.0);
-    }
-    let (Some(writing_s), Some(reading_s)) = (context.cpu_s(writer.pid), context.cpu_s(reader.pid)) else {
-        return 0.0;
-    };
-    let overlap_s = writing_s.min(most_s).min(reading_s) * waiting_share;
-    overlap_s.min(span_s - writing_s.max(reading_s)).min(most_s).max(0.0)
-}
-
-/// Returns the seconds for which the one that waits less waits at the pipe and not at other pipes; infinite if that was not
-/// measured.
-fn waits_s(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts) -> f64 {
-    let elsewhere_s = |pid: u32, direction: Direction| {
-        let others = context.streams(direction).filter(|stream| {
-            stream.pid == pid && matches!(context.kind(stream.file), StreamKind::Pipe | StreamKind::Socket)
-        });
-        others.filter_map(|stream| stream.wait_s).sum::<f64>()
-    };
-    let (Some(writing_s), Some(reading_s)) = (writer.wait_s, reader.wait_s) else { return f64::INFINITY };
-    let writing_s = writing_s - elsewhere_s(writer.pid, Direction::In);
-    writing_s.min(reading_s - elsewhere_s(reader.pid, Direction::Out)).max(0.0)
-}
-
-/// Returns the seconds from one read to the next in which the reader works on what it got: the lower quartile, because other
-/// load and tracing make some of these times longer and none shorter.
-fn pace_s(context: &RuleContext, reader: &StreamCounts) -> Option<f64> {
-    let reads =
-        context.calls_on(reader.file).iter().filter(|timed| timed.pid == reader.pid && timed.call.op.reads());
-    let times: Vec<f64> = reads.map(|timed| timed.at_s).collect();
-    let mut intervals: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    intervals.sort_by(f64::total_cmp);
-    (intervals.len() >= 4).then(|| intervals[intervals.len() / 4])
-}
-
 /// Returns the capacity of a pipe: as fcntl(2) set it in this run, else as recorded, else the default.
-fn capacity(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts) -> u64 {
+fn capacity_bytes(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts) -> u64 {
     let ends = [writer.file, reader.file];
     let calls = ends.iter().flat_map(|&end| context.calls_on(end)).filter(|timed| {
         let call = timed.call;
@@ -105,29 +68,114 @@ fn capacity(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts)
     set.or_else(recorded).unwrap_or(DEFAULT_PIPE_BYTES).max(1)
 }
 
-fn finding(context: &RuleContext, writer: &StreamCounts, reader: &StreamCounts) -> Option<Finding> {
-    let capacity = capacity(context, writer, reader);
-    let large_writes = writer.asked.total().saturating_sub(writer.asked.below(capacity * 2));
-    if writer.asked_max < capacity * 2 || large_writes == 0 || writer.bytes < capacity * 16 {
-        return None;
+impl<'c, 'a> SmallPipe<'c, 'a> {
+    /// Returns the pipe of two streams if the writer often hands over at least twice its capacity.
+    fn between(
+        context: &'c RuleContext<'a>,
+        writer: &'a StreamCounts,
+        reader: &'a StreamCounts,
+    ) -> Option<Self> {
+        let capacity_bytes = capacity_bytes(context, writer, reader);
+        let large_writes = writer.asked.total().saturating_sub(writer.asked.below(capacity_bytes * 2));
+        let is_small = writer.asked_max >= capacity_bytes * 2 && large_writes > 0;
+        let is_used = writer.bytes >= capacity_bytes * 16;
+        (is_small && is_used).then_some(SmallPipe { context, writer, reader, capacity_bytes })
     }
-    let saved_s = saved_s(context, writer, reader, capacity);
-    let severity = RULE.severity_of(context, writer.pid, saved_s)?;
-    let why = format!(
-        "{} hands {} at a time to {} through a pipe that holds {}: each waits while the other works.",
-        context.stream_name(writer),
-        count(writer.asked_max, "byte"),
-        context.stream_name(reader),
-        count(capacity, "byte")
-    );
-    let fix = format!(
-        "fcntl(fd, F_SETPIPE_SZ, {}) on either end (Python: subprocess.Popen(…, pipesize=…)); \
+
+    /// Returns the seconds that room for a whole block would save: those in which the reader works while the writer waits for room, as
+    /// far as the writer has work of its own for them. They are known by the reader's pace, else estimated by the CPU times.
+    fn saved_s(&self) -> f64 {
+        let most_s = self.most_saved_s();
+        let saved_s = self.saved_by_pace_s().or_else(|| self.saved_by_cpu_s(most_s)).unwrap_or(0.0);
+        saved_s.min(most_s).max(0.0)
+    }
+
+    /// Returns the saving by the reader's pace. The writer's own work takes the rest of the time.
+    fn saved_by_pace_s(&self) -> Option<f64> {
+        let cpu_s = self.context.cpu_s(self.reader.pid).unwrap_or(0.0);
+        let reading_s = (self.pace_s()? * self.reader.calls as f64).max(cpu_s).min(self.span_s());
+        Some((reading_s * self.waiting_share()).min(self.span_s() - reading_s))
+    }
+
+    /// Returns the saving by the CPU times of both processes: at most `most_s` of the writer's can overlap.
+    fn saved_by_cpu_s(&self, most_s: f64) -> Option<f64> {
+        let (writing_s, reading_s) =
+            (self.context.cpu_s(self.writer.pid)?, self.context.cpu_s(self.reader.pid)?);
+        let overlap_s = writing_s.min(most_s).min(reading_s) * self.waiting_share();
+        Some(overlap_s.min(self.span_s() - writing_s.max(reading_s)))
+    }
+
+    /// Returns the seconds in which the pipe was used.
+    fn span_s(&self) -> f64 {
+        let last_s = self.reader.last_s.max(self.writer.last_s);
+        (last_s - self.reader.first_s.min(self.writer.first_s)).min(self.context.run_s())
+    }
+
+    /// Returns the share of the reader's work on a block in which the writer still has bytes of the block to write.
+    fn waiting_share(&self) -> f64 {
+        1.0 - self.capacity_bytes as f64 / self.writer.asked_max.min(MAX_PIPE_BYTES) as f64
+    }
+
+    /// Returns the most seconds that can be saved: the shorter one of the waits at the pipe. A writer that only copies a file saves no
+    /// more than its reads of the file take.
+    fn most_saved_s(&self) -> f64 {
+        let is_writer =
+            |output: &StreamCounts| (output.pid, output.file) == (self.writer.pid, self.writer.file);
+        let mut copies = self.context.pass_throughs(StreamKind::File, StreamKind::Pipe).into_iter();
+        let copy = copies.find(|copy| is_writer(copy.output));
+        copy.map_or(f64::INFINITY, |copy| self.context.total_s(copy.input)).min(self.waits_s())
+    }
+
+    /// Returns the seconds for which the one that waits less waits at the pipe and not at other pipes; infinite if that was not
+    /// measured.
+    fn waits_s(&self) -> f64 {
+        let (Some(writing_s), Some(reading_s)) = (self.writer.wait_s, self.reader.wait_s) else {
+            return f64::INFINITY;
+        };
+        let writing_s = writing_s - self.waits_elsewhere_s(self.writer.pid, Direction::In);
+        writing_s.min(reading_s - self.waits_elsewhere_s(self.reader.pid, Direction::Out)).max(0.0)
+    }
+
+    /// Returns the seconds for which a process waits at pipes and sockets in one direction.
+    fn waits_elsewhere_s(&self, pid: u32, direction: Direction) -> f64 {
+        let others = self.context.streams(direction).filter(|stream| {
+            let kind = self.context.kind(stream.file);
+            stream.pid == pid && matches!(kind, StreamKind::Pipe | StreamKind::Socket)
+        });
+        others.filter_map(|stream| stream.wait_s).sum()
+    }
+
+    /// Returns the seconds from one read to the next in which the reader works on what it got: the lower quartile, because other
+    /// load and tracing make some of these times longer and none shorter.
+    fn pace_s(&self) -> Option<f64> {
+        let calls = self.context.calls_on(self.reader.file).iter();
+        let reads = calls.filter(|timed| timed.pid == self.reader.pid && timed.call.op.reads());
+        let times: Vec<f64> = reads.map(|timed| timed.at_s).collect();
+        let mut intervals: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        intervals.sort_by(f64::total_cmp);
+        (intervals.len() >= 4).then(|| intervals[intervals.len() / 4])
+    }
+
+    fn finding(&self) -> Option<Finding> {
+        let SmallPipe { context, writer, reader, capacity_bytes } = *self;
+        let saved_s = self.saved_s();
+        let severity = RULE.severity_of(context, writer.pid, saved_s)?;
+        let why = format!(
+            "{} hands {} at a time to {} through a pipe that holds {}: each waits while the other works.",
+            context.stream_name(writer),
+            count(writer.asked_max, "byte"),
+            context.stream_name(reader),
+            count(capacity_bytes, "byte")
+        );
+        let fix = format!(
+            "fcntl(fd, F_SETPIPE_SZ, {}) on either end (Python: subprocess.Popen(…, pipesize=…)); \
             /proc/sys/fs/pipe-max-size is the limit.",
-        writer.asked_max.next_power_of_two().min(MAX_PIPE_BYTES)
-    );
-    let finding = context.finding(&RULE, severity, writer.pid, writer.fd, Some(writer.file));
-    let finding = finding.count("pipe_bytes", capacity).count("asked_bytes", writer.asked_max);
-    let finding = finding.count("bytes", writer.bytes).count("short_writes", writer.short);
-    let finding = finding.count("reader", reader.pid.into());
-    Some(finding.gain(Gain { elapsed_s: saved_s, calls: 0 }).build(why, fix))
+            writer.asked_max.next_power_of_two().min(MAX_PIPE_BYTES)
+        );
+        let finding = context.finding(&RULE, severity, writer.pid, writer.fd, Some(writer.file));
+        let finding = finding.count("pipe_bytes", capacity_bytes).count("asked_bytes", writer.asked_max);
+        let finding = finding.count("bytes", writer.bytes).count("short_writes", writer.short);
+        let finding = finding.count("reader", reader.pid.into());
+        Some(finding.gain(Gain { elapsed_s: saved_s, calls: 0 }).build(why, fix))
+    }
 }
