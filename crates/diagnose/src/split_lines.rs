@@ -31,6 +31,7 @@ pub(crate) struct SplitLine<'a> {
 struct OpenLine<'a> {
     from_s: f64,
     last_s: f64,
+    /// The last write of the line.
     piece: &'a [u8],
     /// The first write of each other stream after the last piece.
     since: BTreeMap<usize, &'a [u8]>,
@@ -44,64 +45,102 @@ impl<'a> OpenLine<'a> {
         OpenLine { from_s, last_s: from_s, piece, since: BTreeMap::new(), splits: BTreeMap::new() }
     }
 
-    fn go_on(&mut self, write: &TimedCall<'a>) {
+    /// Adds the next piece of the line. The writes of other streams since the last one have split the line.
+    fn add(&mut self, write: &TimedCall<'a>) {
         for (other, between) in std::mem::take(&mut self.since) {
             self.splits.entry(other).or_insert([self.piece, between, &write.call.head]);
         }
         (self.last_s, self.piece) = (write.at_s, &write.call.head);
+    }
+
+    /// Returns the splits of the line of this writer, one for each other stream.
+    fn into_splits(self, writer: usize) -> impl Iterator<Item = SplitLine<'a>> {
+        let (from_s, to_s) = (self.from_s, self.last_s);
+        self.splits.into_iter().map(move |(other, [piece, between, rest])| SplitLine {
+            writer,
+            other,
+            piece,
+            between,
+            rest,
+            from_s,
+            to_s,
+        })
+    }
+}
+
+/// The unfinished lines of the writers of one target.
+///
+/// The writes are added in the order of their times. Each one continues the line of its own stream, and is noted in the unfinished
+/// lines of other processes. If such a line continues later, this write is in its middle.
+struct OpenLines<'w, 'a> {
+    writers: &'w [&'w StreamCounts],
+    /// By the index of the writer.
+    open: Vec<Option<OpenLine<'a>>>,
+    /// The splits of finished lines.
+    split: Vec<SplitLine<'a>>,
+}
+
+impl<'w, 'a> OpenLines<'w, 'a> {
+    fn new(writers: &'w [&'w StreamCounts]) -> Self {
+        OpenLines { writers, open: writers.iter().map(|_| None).collect(), split: Vec::new() }
+    }
+
+    fn add(&mut self, writer: usize, write: &TimedCall<'a>) {
+        self.note_in_other_lines(writer, write);
+        let line = match self.open[writer].take() {
+            Some(mut line) => {
+                line.add(write);
+                line
+            }
+            None => OpenLine::new(write),
+        };
+        if ends_line(write) {
+            self.split.extend(line.into_splits(writer));
+        } else {
+            self.open[writer] = Some(line);
+        }
+    }
+
+    fn note_in_other_lines(&mut self, writer: usize, write: &TimedCall<'a>) {
+        for (line, other) in self.open.iter_mut().zip(self.writers) {
+            if let Some(line) = line.as_mut().filter(|_| other.pid != write.pid) {
+                line.since.entry(writer).or_insert(&write.call.head);
+            }
+        }
+    }
+
+    /// Returns the splits of all lines, also of those whose end was not recorded.
+    fn into_splits(mut self) -> Vec<SplitLine<'a>> {
+        for (writer, line) in self.open.into_iter().enumerate() {
+            let line = line.filter(|_| ends_lines(self.writers[writer]));
+            self.split.extend(line.into_iter().flat_map(|line| line.into_splits(writer)));
+        }
+        self.split
     }
 }
 
 /// Returns the lines of the writers of one target that writes of other processes have split, in recorded order. A process that
 /// waits for another one while its own line is unfinished is not split by it.
 pub(crate) fn split_lines<'a>(context: &RuleContext<'a>, writers: &[&StreamCounts]) -> Vec<SplitLine<'a>> {
-    let mut writes: Vec<(usize, TimedCall)> = Vec::new();
-    for (index, stream) in writers.iter().enumerate() {
-        writes.extend(first_writes(context, stream).into_iter().map(|write| (index, write)));
+    let mut lines = OpenLines::new(writers);
+    for (writer, write) in writes_in_order(context, writers) {
+        lines.add(writer, &write);
     }
-    writes.sort_by(|a, b| a.1.at_s.total_cmp(&b.1.at_s));
-    let mut open: Vec<Option<OpenLine>> = writers.iter().map(|_| None).collect();
-    let mut lines = Vec::new();
-    for (index, write) in &writes {
-        for (other, line) in open.iter_mut().enumerate() {
-            if writers[other].pid != write.pid
-                && let Some(line) = line
-            {
-                line.since.entry(*index).or_insert(&write.call.head);
-            }
-        }
-        let mut line = open[*index].take();
-        if let Some(line) = &mut line {
-            line.go_on(write);
-        }
-        if ends_line(write) {
-            lines.extend(line.into_iter().flat_map(|line| splits_of(*index, line)));
-        } else {
-            open[*index] = Some(line.unwrap_or_else(|| OpenLine::new(write)));
-        }
-    }
-    for (index, line) in open.into_iter().enumerate() {
-        lines.extend(
-            line.filter(|_| ends_lines(writers[index])).into_iter().flat_map(|line| splits_of(index, line)),
-        );
-    }
+    let mut lines = lines.into_splits();
     lines.retain(|line| !context.has_gap_of_any(line.from_s, line.to_s));
     let mut lines = keep_concurrent(context, writers, lines);
     lines.dedup_by_key(|line| (line.writer, line.from_s.to_bits()));
     lines
 }
 
-fn splits_of(writer: usize, line: OpenLine) -> impl Iterator<Item = SplitLine> {
-    let (from_s, to_s) = (line.from_s, line.last_s);
-    line.splits.into_iter().map(move |(other, [piece, between, rest])| SplitLine {
-        writer,
-        other,
-        piece,
-        between,
-        rest,
-        from_s,
-        to_s,
-    })
+/// Returns the first writes of all writers in the order of their times, each with the index of its writer.
+fn writes_in_order<'a>(context: &RuleContext<'a>, writers: &[&StreamCounts]) -> Vec<(usize, TimedCall<'a>)> {
+    let of = |(writer, stream): (usize, &&StreamCounts)| {
+        first_writes(context, stream).into_iter().map(move |write| (writer, write))
+    };
+    let mut writes: Vec<(usize, TimedCall)> = writers.iter().enumerate().flat_map(of).collect();
+    writes.sort_by(|a, b| a.1.at_s.total_cmp(&b.1.at_s));
+    writes
 }
 
 /// Returns whether a stream writes lines of a few calls each, so that one whose end was not recorded has an end.
