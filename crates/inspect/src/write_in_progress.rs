@@ -4,6 +4,7 @@
 use std::fs;
 
 use weir_model::peek::{WriteInProgress, escaped};
+use weir_sys::iovec::{self, UIO_MAXIOV};
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::proc::{self, ThreadState};
 use weir_sys::syscalls;
@@ -12,12 +13,6 @@ use weir_sys::syscalls;
 const MAX_THREADS: usize = 512;
 /// The most calls that are shown.
 const MAX_SHOWN: usize = 16;
-/// The most buffers of one call (IOV_MAX).
-const MAX_BUFFERS: u64 = 1024;
-/// Bytes of a struct iovec: an address and a length of 8 bytes each.
-const IOVEC_BYTES: u64 = 16;
-/// Offset of `msg_iov` in a struct msghdr; `msg_iovlen` follows.
-const MSG_IOV: u64 = 16;
 
 /// Returns the output call in which the main thread of a process blocks, and those of its other threads, as [`writes_in_progress`].
 pub(crate) fn of_main_and_others(pid: u32, most: u64) -> (Option<WriteInProgress>, Vec<WriteInProgress>) {
@@ -41,9 +36,9 @@ fn write_of(pid: u32, tid: u32, most: u64) -> Option<WriteInProgress> {
     let before = state()?;
     let (number, args) = before.0;
     let memory = ProcessMemory { pid: tid };
-    let parts = parts_of(number, &args, &memory)?;
-    let bytes = parts.iter().fold(0, |sum: u64, (_, len)| sum.saturating_add(*len));
-    let read = beginning(&memory, &parts, most);
+    let segments = segments_of(number, &args, &memory)?;
+    let bytes = segments.iter().fold(0, |sum: u64, (_, len)| sum.saturating_add(*len));
+    let read = beginning(&memory, &segments, most);
     let is_same = bytes > 0 && state() == Some(before);
     is_same.then(|| WriteInProgress {
         tid,
@@ -63,36 +58,26 @@ fn blocked_call(tid: u32) -> Option<(i64, [u64; 6])> {
     }
 }
 
-/// Returns address and length of each buffer that an output call writes; None for another call.
-fn parts_of(number: i64, args: &[u64; 6], memory: &ProcessMemory) -> Option<Vec<(u64, u64)>> {
+/// Returns address and length of each segment that an output call writes; None for another call.
+fn segments_of(number: i64, args: &[u64; 6], memory: &ProcessMemory) -> Option<Vec<(u64, u64)>> {
     match number {
         libc::SYS_write | libc::SYS_pwrite64 | libc::SYS_sendto => Some(vec![(args[1], args[2])]),
-        libc::SYS_writev | libc::SYS_pwritev | libc::SYS_pwritev2 => buffers(memory, args[1], args[2]),
-        libc::SYS_sendmsg => {
-            let header = args[1].checked_add(MSG_IOV)?;
-            buffers(memory, memory.u64(header)?, memory.u64(header.checked_add(8)?)?)
-        }
+        libc::SYS_writev | libc::SYS_pwritev | libc::SYS_pwritev2 => all_segments(memory, (args[1], args[2])),
+        libc::SYS_sendmsg => all_segments(memory, iovec::of_message(memory, args[1])?),
         _ => None,
     }
 }
 
-/// Reads an array of struct iovec.
-fn buffers(memory: &ProcessMemory, address: u64, count: u64) -> Option<Vec<(u64, u64)>> {
-    if count > MAX_BUFFERS {
-        return None;
-    }
-    let words = memory.bytes(address, (count * IOVEC_BYTES) as usize);
-    if words.len() as u64 != count * IOVEC_BYTES {
-        return None;
-    }
-    let word = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).ok();
-    words.chunks_exact(IOVEC_BYTES as usize).map(|one| Some((word(&one[..8])?, word(&one[8..])?))).collect()
+/// Reads a vector; None if it has more segments than the kernel takes, or cannot be read whole.
+fn all_segments(memory: &ProcessMemory, (address, count): (u64, u64)) -> Option<Vec<(u64, u64)>> {
+    let segments = iovec::read(memory, address, count, UIO_MAXIOV);
+    (segments.len() as u64 == count).then_some(segments)
 }
 
-/// Reads the first bytes of buffers, at most `most`.
-fn beginning(memory: &ProcessMemory, parts: &[(u64, u64)], most: u64) -> Vec<u8> {
+/// Reads the first bytes of segments, at most `most`.
+fn beginning(memory: &ProcessMemory, segments: &[(u64, u64)], most: u64) -> Vec<u8> {
     let mut read = Vec::new();
-    for (address, len) in parts {
+    for (address, len) in segments {
         let wanted = (*len).min(most - read.len() as u64);
         let bytes = memory.bytes(*address, wanted as usize);
         read.extend_from_slice(&bytes);

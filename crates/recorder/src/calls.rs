@@ -5,6 +5,7 @@
 use std::sync::{Arc, PoisonError};
 
 use weir_model::trace::{Call, EventKind, FIRST_CALLS, Op, Rename, StreamCounts};
+use weir_sys::iovec::UIO_MAXIOV;
 use weir_sys::syscalls;
 use weir_trace_api::{RawCall, RawCounts, RawEvent};
 
@@ -19,8 +20,6 @@ const MAX_REPEATED_EVENTS: u32 = 64;
 /// The most bytes of one call, and the largest number of a descriptor, a pipe's size or of requests: an int. The kernel moves whole
 /// pages up to this number (MAX_RW_COUNT in its fs.h).
 const MAX_RESULT: i64 = i32::MAX as i64;
-/// The most messages of one call, UIO_MAXIOV of linux/uio.h.
-const MAX_MESSAGES: i64 = 1024;
 /// The largest number of an error, MAX_ERRNO of the kernel's err.h.
 const MAX_ERROR: i64 = 4095;
 /// The most bytes of one stream, moved or asked for: 64 PiB, a year at 2 GB/s.
@@ -32,7 +31,7 @@ pub(super) fn limit_result(call: &mut RawCall) {
     // These return an offset and an address.
     let most = match call.op {
         Op::Lseek | Op::Mmap => i64::MAX,
-        Op::Recvmmsg | Op::Sendmmsg => MAX_RESULT * MAX_MESSAGES,
+        Op::Recvmmsg | Op::Sendmmsg => MAX_RESULT * UIO_MAXIOV as i64,
         _ => MAX_RESULT,
     };
     call.result = call.result.clamp(-MAX_ERROR, most);

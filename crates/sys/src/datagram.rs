@@ -46,11 +46,11 @@ struct ControlBuffer([u8; 128]);
 /// As recvmsg(2): EAGAIN if there is none.
 pub fn receive(fd: BorrowedFd, buffer: &mut [u8]) -> io::Result<Datagram> {
     let mut control = ControlBuffer([0; 128]);
-    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let mut segment = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: zeroed is a valid msghdr; its pointers lead to memory that is alive during the call and of the given sizes.
     let (count, message) = unsafe {
         let mut message: libc::msghdr = zeroed();
-        message.msg_iov = &raw mut part;
+        message.msg_iov = &raw mut segment;
         message.msg_iovlen = 1;
         message.msg_control = control.0.as_mut_ptr().cast();
         message.msg_controllen = control.0.len() as _;

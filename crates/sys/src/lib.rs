@@ -25,6 +25,7 @@ pub mod fuzzing;
 pub mod hang_guard;
 pub mod inherited;
 pub mod io_priority;
+pub mod iovec;
 pub mod launch;
 pub mod limits;
 pub mod living_thread;

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use crate::foreign_reads::{self, DATA_BYTES};
+use crate::iovec::UIO_MAXIOV;
 use crate::maps::{self, MappedRegion};
 
 /// Memory that can be read by address. Short reads are normal: a page may be unmapped.
@@ -141,7 +142,7 @@ impl Memory for ProcessMemory {
         for part in buffer.chunks_mut(DATA_BYTES) {
             let got = foreign_reads::read_memory(
                 self.pid,
-                &[piece(address.wrapping_add(done as u64), part.len())],
+                &[segment(address.wrapping_add(done as u64), part.len())],
                 part,
             );
             done += got;
@@ -169,14 +170,14 @@ impl Memory for ProcessMemory {
 impl ProcessMemory {
     /// Calls `put` with the `bytes` bytes at each address, in order; with None where they cannot be read whole.
     fn each_block(&self, addresses: &[u64], bytes: usize, mut put: impl FnMut(Option<&[u8]>)) {
-        let most = (DATA_BYTES / bytes.max(1)).clamp(1, MAX_PIECES);
+        let most = (DATA_BYTES / bytes.max(1)).clamp(1, UIO_MAXIOV);
         let mut data = Vec::new();
         let mut rest = addresses;
         while !rest.is_empty() {
             let part = &rest[..rest.len().min(most)];
-            let pieces: Vec<libc::iovec> = part.iter().map(|address| piece(*address, bytes)).collect();
+            let segments: Vec<libc::iovec> = part.iter().map(|address| segment(*address, bytes)).collect();
             data.resize(part.len() * bytes, 0);
-            let got = foreign_reads::read_memory(self.pid, &pieces, &mut data) / bytes.max(1);
+            let got = foreign_reads::read_memory(self.pid, &segments, &mut data) / bytes.max(1);
             data.chunks_exact(bytes.max(1)).take(got).for_each(|block| put(Some(block)));
             // A read ends at the first block that it cannot read.
             let is_cut = got < part.len();
@@ -190,8 +191,9 @@ impl ProcessMemory {
     /// Reads the bytes at `address`, and then one byte at another address, into `buffer`, whose last byte is for that one.
     /// Returns the number of bytes.
     pub fn read_and_byte(&self, address: u64, byte_at: u64, buffer: &mut [u8]) -> usize {
-        let pieces = [piece(address, buffer.len().saturating_sub(1)), piece(byte_at, buffer.len().min(1))];
-        foreign_reads::read_memory(self.pid, &pieces, buffer)
+        let segments =
+            [segment(address, buffer.len().saturating_sub(1)), segment(byte_at, buffer.len().min(1))];
+        foreign_reads::read_memory(self.pid, &segments, buffer)
     }
 }
 
@@ -205,19 +207,16 @@ pub fn silent_files() -> Vec<String> {
     foreign_reads::silent_files()
 }
 
-/// The most pieces of one read (IOV_MAX).
-pub(crate) const MAX_PIECES: usize = 1024;
-
-/// Returns a piece of the memory of another process.
-pub(crate) fn piece(address: u64, bytes: usize) -> libc::iovec {
+/// Returns a segment of the memory of another process.
+pub(crate) fn segment(address: u64, bytes: usize) -> libc::iovec {
     libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes }
 }
 
-/// Reads pieces of the memory of a process or thread, one after the other, until one cannot be read. Returns the number of
+/// Reads segments of the memory of a process or thread, one after the other, until one cannot be read. Returns the number of
 /// bytes, or a negative errno. May block for ever.
-pub(crate) fn read_process(tid: u32, pieces: &[libc::iovec], buffer: &mut [u8]) -> i64 {
+pub(crate) fn read_process(tid: u32, segments: &[libc::iovec], buffer: &mut [u8]) -> i64 {
     // SAFETY: the buffer is borrowed mutably.
-    unsafe { read_into(tid, pieces, buffer.as_mut_ptr().cast(), buffer.len()) }
+    unsafe { read_into(tid, segments, buffer.as_mut_ptr().cast(), buffer.len()) }
 }
 
 /// As [`read_process`], to an address.
@@ -227,12 +226,12 @@ pub(crate) fn read_process(tid: u32, pieces: &[libc::iovec], buffer: &mut [u8]) 
 /// `length` bytes at `into` must be writable memory to which no reference exists.
 pub(crate) unsafe fn read_into(
     tid: u32,
-    pieces: &[libc::iovec],
+    segments: &[libc::iovec],
     into: *mut libc::c_void,
     length: usize,
 ) -> i64 {
     let local = libc::iovec { iov_base: into, iov_len: length };
-    let (remote, count) = (pieces.as_ptr(), pieces.len() as u64);
+    let (remote, count) = (segments.as_ptr(), segments.len() as u64);
     // SAFETY: the kernel writes at most `length` bytes to `into`, as the caller permits; it checks the remote addresses
     // and only reads there.
     let got = unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, remote, count, 0) };
@@ -243,8 +242,9 @@ pub(crate) unsafe fn read_into(
 pub(crate) fn write_process(tid: u32, address: u64, bytes: &[u8]) -> i64 {
     let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     // SAFETY: the kernel only reads `local`, and checks the remote address.
-    let put =
-        unsafe { libc::process_vm_writev(tid as libc::pid_t, &local, 1, &piece(address, bytes.len()), 1, 0) };
+    let put = unsafe {
+        libc::process_vm_writev(tid as libc::pid_t, &local, 1, &segment(address, bytes.len()), 1, 0)
+    };
     result_of(put)
 }
 
@@ -325,6 +325,6 @@ mod tests {
         let own = ProcessMemory { pid: std::process::id() };
         let [first, second] = [&raw const values[0] as u64, &raw const values[1] as u64];
         assert_eq!(own.words(&[first, 8, second, 16]), [Some(7), None, Some(9), None]);
-        assert_eq!(own.words(&vec![second; MAX_PIECES + 1]), vec![Some(9); MAX_PIECES + 1]);
+        assert_eq!(own.words(&vec![second; UIO_MAXIOV + 1]), vec![Some(9); UIO_MAXIOV + 1]);
     }
 }

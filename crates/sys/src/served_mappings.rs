@@ -86,8 +86,8 @@ fn open_if_own(tid: u32, own: u32) -> (bool, Option<OwnedFd>) {
     }
 }
 
-/// Returns whether a part of these pieces of memory is known to be served.
-pub(crate) fn touch(tid: u32, pieces: &[libc::iovec]) -> bool {
+/// Returns whether a part of these segments of memory is known to be served.
+pub(crate) fn touch(tid: u32, segments: &[libc::iovec]) -> bool {
     let now = clock_ns(ClockId::MonotonicCoarse);
     LOOKS.with_borrow_mut(|looks| {
         if looks.len() >= MAX_THREADS {
@@ -98,9 +98,9 @@ pub(crate) fn touch(tid: u32, pieces: &[libc::iovec]) -> bool {
             *look = Look { at_ns: now, served: served(tid) };
         }
         let touches = |served: &Range<u64>| {
-            pieces.iter().any(|piece| {
-                let start = piece.iov_base as u64;
-                served.start < start.saturating_add(piece.iov_len as u64) && start < served.end
+            segments.iter().any(|segment| {
+                let start = segment.iov_base as u64;
+                served.start < start.saturating_add(segment.iov_len as u64) && start < served.end
             })
         };
         look.served.iter().any(touches)

@@ -5,22 +5,21 @@ use std::path::Path;
 use weir_model::Untrusted;
 use weir_model::trace::{HEAD_BYTES, Op};
 use weir_sys::file_system::link_status;
+use weir_sys::iovec::{self, UIO_MAXIOV};
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::syscalls;
 use weir_trace_api::RawCall;
 
 /// The longest path in bytes: PATH_MAX of linux/limits.h.
 const PATH_MAX: usize = 4096;
-/// The most buffers of a vector: UIO_MAXIOV of linux/uio.h.
-const IOV_MAX: u64 = 1024;
 
 /// A call between its entry and its exit.
 #[derive(Debug)]
 pub(super) struct EnteredCall {
     pub op: Op,
     pub args: [u64; 6],
-    /// The buffers of a vector or message: address and length in bytes.
-    pieces: Vec<(u64, u64)>,
+    /// The segments of a vector or message: address and length in bytes.
+    segments: Vec<(u64, u64)>,
     paths: Vec<Untrusted>,
     /// For a rename: whether the new name exists.
     replaced: Option<bool>,
@@ -34,14 +33,14 @@ impl EnteredCall {
         let path = |&(_, at): &(Option<usize>, usize)| string(&memory, args[at]);
         let paths: Vec<Untrusted> = syscalls::paths(op).iter().map(path).collect();
         let replaced = replaces(tid, op, &args, &paths);
-        Self { op, args, pieces: pieces(&memory, op, &args), paths, replaced, began_ns: now }
+        Self { op, args, segments: segments(&memory, op, &args), paths, replaced, began_ns: now }
     }
 
     /// Returns the requested number of bytes, if the call transfers any.
     pub(super) fn requested_bytes(&self) -> Option<u64> {
-        let has_pieces = !self.pieces.is_empty();
+        let has_segments = !self.segments.is_empty();
         syscalls::requested_bytes(self.op, &self.args)
-            .or_else(|| has_pieces.then(|| total_bytes(&self.pieces)))
+            .or_else(|| has_segments.then(|| total_bytes(&self.segments)))
     }
 
     /// Reads the data of the call at its exit and returns its event.
@@ -54,7 +53,7 @@ impl EnteredCall {
             Op::Pipe | Op::Pipe2 | Op::Socketpair if result == 0 => (self.pair(tid), None),
             _ => Default::default(),
         };
-        let requested_bytes = if self.pieces.is_empty() { None } else { self.requested_bytes() };
+        let requested_bytes = if self.segments.is_empty() { None } else { self.requested_bytes() };
         let (result, requested_bytes) = self.moved(tid, result).unwrap_or((result, requested_bytes));
         let Self { op, mut args, paths, replaced, .. } = self;
         if op == Op::IoUringSetup {
@@ -81,7 +80,7 @@ impl EnteredCall {
         // struct mmsghdr: a struct msghdr, with msg_flags at 48, and msg_len at 56.
         const HEADER_BYTES: u64 = 64;
         let memory = ProcessMemory { pid: tid };
-        let headers = memory.bytes(address, (count.min(IOV_MAX) * HEADER_BYTES) as usize);
+        let headers = memory.bytes(address, (count.min(UIO_MAXIOV as u64) * HEADER_BYTES) as usize);
         let number =
             |header: &[u8], at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
         let bytes = headers.chunks_exact(HEADER_BYTES as usize).zip(0..).map(|(header, index)| {
@@ -89,7 +88,7 @@ impl EnteredCall {
             if !syscalls::counts_discarded(self.op, &self.args) || flags & libc::MSG_TRUNC == 0 {
                 return length;
             }
-            length.min(total_bytes(&message_pieces(&memory, address.wrapping_add(index * HEADER_BYTES))))
+            length.min(total_bytes(&message_segments(&memory, address.wrapping_add(index * HEADER_BYTES))))
         });
         bytes.sum()
     }
@@ -108,10 +107,10 @@ impl EnteredCall {
         (head, tail)
     }
 
-    /// Appends the bytes of the buffers after the first one to the first bytes of a call that moved `bytes`.
+    /// Appends the bytes of the segments after the first one to the first bytes of a call that moved `bytes`.
     fn gather_head(&self, tid: u32, bytes: u64, head: &mut Vec<u8>) {
         let most = bytes.min(HEAD_BYTES as u64) as usize;
-        let mut filled = self.pieces.iter().filter(|piece| piece.1 > 0);
+        let mut filled = self.segments.iter().filter(|segment| segment.1 > 0);
         if filled.next().is_none_or(|first| head.len() as u64 != first.1) {
             return;
         }
@@ -143,7 +142,7 @@ impl EnteredCall {
     fn first(&self) -> Option<(u64, u64)> {
         let asked = syscalls::requested_bytes(self.op, &self.args).unwrap_or(0);
         let flat = syscalls::buffer(self.op, &self.args).map(|address| (address, asked));
-        flat.or_else(|| self.pieces.iter().copied().find(|piece| piece.1 > 0))
+        flat.or_else(|| self.segments.iter().copied().find(|segment| segment.1 > 0))
     }
 
     /// Returns the address of the byte with this index in the call's buffers.
@@ -151,7 +150,7 @@ impl EnteredCall {
         if let Some(address) = syscalls::buffer(self.op, &self.args) {
             return address.checked_add(index);
         }
-        for &(address, length) in &self.pieces {
+        for &(address, length) in &self.segments {
             if index < length {
                 return address.checked_add(index);
             }
@@ -192,31 +191,24 @@ pub(super) fn visible_result(result: i64) -> i64 {
     if syscalls::RESTART_CODES.contains(&result) { -i64::from(libc::EINTR) } else { result }
 }
 
-/// Reads the buffers of a vector or message from the thread's memory.
-fn pieces(memory: &ProcessMemory, op: Op, args: &[u64; 6]) -> Vec<(u64, u64)> {
+/// Reads the segments of a vector or message from the thread's memory.
+fn segments(memory: &ProcessMemory, op: Op, args: &[u64; 6]) -> Vec<(u64, u64)> {
     match (syscalls::vector(op, args), syscalls::message(op, args)) {
-        (Some((address, count)), _) => vector_pieces(memory, address, count),
-        (None, Some(message)) => message_pieces(memory, message),
+        (Some((address, count)), _) => iovec::read(memory, address, count, UIO_MAXIOV),
+        (None, Some(message)) => message_segments(memory, message),
         (None, None) => Vec::new(),
     }
 }
 
-/// Reads the buffers of a struct msghdr: msg_iov is at 16, msg_iovlen at 24.
-fn message_pieces(memory: &ProcessMemory, message: u64) -> Vec<(u64, u64)> {
-    let member = |offset: u64| memory.u64(message.checked_add(offset)?);
-    member(16).zip(member(24)).map_or_else(Vec::new, |(address, count)| vector_pieces(memory, address, count))
+/// Reads the segments of a struct msghdr.
+fn message_segments(memory: &ProcessMemory, message: u64) -> Vec<(u64, u64)> {
+    let vector = iovec::of_message(memory, message);
+    vector.map_or_else(Vec::new, |(address, count)| iovec::read(memory, address, count, UIO_MAXIOV))
 }
 
-/// Reads an array of struct iovec.
-fn vector_pieces(memory: &ProcessMemory, address: u64, count: u64) -> Vec<(u64, u64)> {
-    let bytes = memory.bytes(address, (count.min(IOV_MAX) * 16) as usize);
-    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-    bytes.chunks_exact(16).map(|piece| (word(&piece[..8]), word(&piece[8..]))).collect()
-}
-
-/// Returns the length of all buffers. The program chooses the lengths, whose sum can be too large for the kernel and for a number.
-fn total_bytes(pieces: &[(u64, u64)]) -> u64 {
-    pieces.iter().fold(0, |sum, piece| sum.saturating_add(piece.1))
+/// Returns the length of all segments. The program chooses the lengths, whose sum can be too large for the kernel and for a number.
+fn total_bytes(segments: &[(u64, u64)]) -> u64 {
+    segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.1))
 }
 
 /// Reads a C string, never across a page boundary in one read: the next page may be unmapped.

@@ -1,8 +1,9 @@
 //! Skips bytes that were written ahead when the program writes them itself.
 
+use weir_sys::iovec::{self, IOVEC_BYTES};
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::open_files::fdinfo;
-use weir_sys::ptrace::last_write::{MAX_PARTS, first_bytes, parse_vector, write_parts};
+use weir_sys::ptrace::last_write::{MAX_SEGMENTS, first_bytes, write_segments};
 use weir_sys::ptrace::registers;
 use weir_sys::ptrace::{self, SyscallStop, same_file};
 use weir_sys::syscalls;
@@ -47,16 +48,16 @@ impl SkippedCall {
         (self.skipped_bytes > 0 && !self.is_vector).then(|| thread.with_write(self.args, bytes))
     }
 
-    /// Returns the program's descriptor and parts, and how many of their bytes are skipped.
+    /// Returns the program's descriptor and segments, and how many of their bytes are skipped.
     pub fn requested(&self, tid: u32) -> (i32, Vec<(u64, u64)>, u64) {
-        let parts = match &self.saved_vector {
-            Some((_, saved)) => parse_vector(saved),
-            None if self.args[2] <= MAX_PARTS as u64 && self.is_vector => {
-                write_parts(&ProcessMemory { pid: tid }, libc::SYS_writev, &self.args)
+        let segments = match &self.saved_vector {
+            Some((_, saved)) => iovec::parse(saved),
+            None if self.args[2] <= MAX_SEGMENTS as u64 && self.is_vector => {
+                write_segments(&ProcessMemory { pid: tid }, libc::SYS_writev, &self.args)
             }
             None => vec![(self.args[1], self.args[2])],
         };
-        (self.args[0] as i32, parts, self.skipped_bytes)
+        (self.args[0] as i32, segments, self.skipped_bytes)
     }
 }
 
@@ -79,16 +80,16 @@ pub(crate) fn at_entry(tracees: &mut Tracees, tid: u32) -> Option<SkippedCall> {
         return None;
     }
     let memory = ProcessMemory { pid: tid };
-    let parts = write_parts(&memory, number, &args);
-    let requested_bytes: u64 = parts.iter().map(|part| part.1).sum();
-    let (ahead, skipped_bytes) = find_written_ahead(tracees, owner, tid, args[0] as i32, &memory, &parts)?;
+    let segments = write_segments(&memory, number, &args);
+    let requested_bytes: u64 = segments.iter().map(|segment| segment.1).sum();
+    let (ahead, skipped_bytes) = find_written_ahead(tracees, owner, tid, args[0] as i32, &memory, &segments)?;
     tracees.written_ahead.set(owner, ahead.without_first(skipped_bytes as usize));
     if let Some(process) = tracees.processes.get_mut(&owner) {
         process.skipped_writes += 1;
     }
     let is_vector = number == libc::SYS_writev;
-    let all_parts = !is_vector || args[2] <= MAX_PARTS as u64;
-    let suppressed = skipped_bytes == requested_bytes && all_parts;
+    let has_all = !is_vector || args[2] <= MAX_SEGMENTS as u64;
+    let suppressed = skipped_bytes == requested_bytes && has_all;
     let mut saved_vector = None;
     if suppressed {
         registers::replace_syscall(tid, -1, &args, requested_bytes as i64);
@@ -97,7 +98,7 @@ pub(crate) fn at_entry(tracees: &mut Tracees, tid: u32) -> Option<SkippedCall> {
         let rest = [fd, from + skipped_bytes, bytes - skipped_bytes, args[3], args[4], args[5]];
         registers::replace_syscall(tid, number, &rest, 0);
     } else {
-        saved_vector = Some(shorten_vector(tid, &memory, &args, &parts, skipped_bytes));
+        saved_vector = Some(shorten_vector(tid, &memory, &args, &segments, skipped_bytes));
     }
     Some(SkippedCall { args, skipped_bytes, suppressed, position_offset: 0, is_vector, saved_vector })
 }
@@ -171,17 +172,17 @@ fn find_written_ahead(
     tid: u32,
     fd: i32,
     memory: &ProcessMemory,
-    parts: &[(u64, u64)],
+    segments: &[(u64, u64)],
 ) -> Option<(WrittenAhead, u64)> {
     for one in tracees.written_ahead.streams(owner) {
         if one.fd != fd && !same_file((tid, one.fd), (tid, fd)) {
             continue;
         }
-        let first_part = parts.iter().find(|part| part.1 > 0);
-        if !first_part.is_some_and(|part| one.can_be_written_from(part.0)) {
+        let first_segment = segments.iter().find(|segment| segment.1 > 0);
+        if !first_segment.is_some_and(|segment| one.can_be_written_from(segment.0)) {
             continue;
         }
-        let first = first_bytes(memory, parts, one.bytes.len());
+        let first = first_bytes(memory, segments, one.bytes.len());
         if !first.is_empty() && one.bytes.starts_with(&first) {
             return Some((one.clone(), first.len() as u64));
         }
@@ -194,17 +195,15 @@ fn shorten_vector(
     tid: u32,
     memory: &ProcessMemory,
     args: &[u64; 6],
-    parts: &[(u64, u64)],
+    segments: &[(u64, u64)],
     mut skipped_bytes: u64,
 ) -> (u64, Vec<u8>) {
-    let before = memory.bytes(args[1], parts.len() * 16);
-    let mut after = Vec::with_capacity(before.len());
-    for (address, length) in parts {
+    let before = memory.bytes(args[1], segments.len() * IOVEC_BYTES);
+    let after = iovec::to_bytes(segments.iter().map(|(address, length)| {
         let skipped = skipped_bytes.min(*length);
         skipped_bytes -= skipped;
-        after.extend((address + skipped).to_le_bytes());
-        after.extend((length - skipped).to_le_bytes());
-    }
+        (address + skipped, length - skipped)
+    }));
     ptrace::write_memory(tid, args[1], &after);
     (args[1], before)
 }

@@ -32,8 +32,8 @@ pub(crate) fn of_registers(
 
 fn of_skipped_call(tid: u32, skipped_call: &SkippedCall, call: Option<SyscallRegisters>) -> LastWrite {
     let result = call.map_or(0, |call| call.result.max(0) as u64);
-    let (fd, parts, skipped_bytes) = skipped_call.requested(tid);
-    LastWrite::InCall { fd, parts, bytes: skipped_bytes + result }
+    let (fd, segments, skipped_bytes) = skipped_call.requested(tid);
+    LastWrite::InCall { fd, segments, bytes: skipped_bytes + result }
 }
 
 /// Returns how many of a stream's first pending bytes are written.

@@ -19,9 +19,10 @@ use std::thread::JoinHandle;
 
 use weir_sys::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
 use weir_sys::hang_guard::ABANDONED_THREAD;
+use weir_sys::iovec::{self, IOVEC_BYTES};
 use weir_sys::memory::{Memory, ProcessMemory};
 use weir_sys::ptrace;
-use weir_sys::ptrace::last_write::parse_vector;
+use weir_sys::ptrace::last_write::MAX_SEGMENTS;
 use weir_sys::ptrace::timer::WaitTimer;
 use weir_sys::syscalls::SYSCALL_CODE;
 use weir_walkers::CountWord;
@@ -43,9 +44,6 @@ const ABANDON_NS: u64 = 1_000_000_000;
 const MAX_STEPS: u32 = 2000;
 /// The number of steps after which the CPU time is checked too.
 const CHECK_STEPS: u32 = 64;
-
-/// The number of a vector's parts that are examined; a file buffer writes two.
-const MAX_PARTS: usize = 64;
 
 /// A stream that a thread may have been flushing.
 #[derive(Debug, Clone, Copy)]
@@ -325,16 +323,19 @@ fn simulate_call(process: &ReplayProcess) -> Option<Option<ReplayedWrite>> {
     }
     let (mut result, mut write) = (0, None);
     if matches!(number, libc::SYS_write | libc::SYS_writev) {
-        let parts = match number {
+        let segments = match number {
             libc::SYS_write => vec![(registers.rsi, registers.rdx)],
-            _ => parse_vector(&process.bytes(registers.rsi, (registers.rdx as usize).min(MAX_PARTS) * 16)),
+            _ => {
+                let bytes = (registers.rdx as usize).min(MAX_SEGMENTS) * IOVEC_BYTES;
+                iovec::parse(&process.bytes(registers.rsi, bytes))
+            }
         };
-        let length = parts.iter().map(|part| part.1).fold(0, u64::saturating_add);
+        let length = segments.iter().map(|segment| segment.1).fold(0, u64::saturating_add);
         (length <= 1 << 30).then_some(())?;
         let bytes: Vec<u8> =
-            parts.iter().flat_map(|(address, bytes)| process.bytes(*address, *bytes as usize)).collect();
+            segments.iter().flat_map(|(address, bytes)| process.bytes(*address, *bytes as usize)).collect();
         (bytes.len() as u64 == length).then_some(())?;
-        let address = parts.iter().find(|part| part.1 > 0).map_or(0, |part| part.0);
+        let address = segments.iter().find(|segment| segment.1 > 0).map_or(0, |segment| segment.0);
         (result, write) = (length, Some(ReplayedWrite { fd: registers.rdi as i32, address, bytes }));
     } else if number == libc::SYS_clock_gettime {
         store_time(process.pid(), registers.rdi, registers.rsi)?;

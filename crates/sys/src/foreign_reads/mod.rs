@@ -129,13 +129,13 @@ fn with_reads<T>(act: impl FnOnce(&mut ForeignReads) -> T) -> T {
     act(reads.get_or_insert_default())
 }
 
-/// Reads pieces of the memory of a process or thread, which fill the buffer of at most [`DATA_BYTES`], until one cannot be
+/// Reads segments of the memory of a process or thread, which fill the buffer of at most [`DATA_BYTES`], until one cannot be
 /// read. Returns the number of bytes. A process that did not answer is not asked again.
-pub(crate) fn read_memory(tid: u32, pieces: &[libc::iovec], buffer: &mut [u8]) -> usize {
+pub(crate) fn read_memory(tid: u32, segments: &[libc::iovec], buffer: &mut [u8]) -> usize {
     let no_memory = -i64::from(libc::ESRCH);
-    let got = match read_memory_of(tid, pieces, buffer) {
+    let got = match read_memory_of(tid, segments, buffer) {
         error if error == no_memory => {
-            living_thread::other(tid).map_or(error, |other| read_memory_of(other, pieces, buffer))
+            living_thread::other(tid).map_or(error, |other| read_memory_of(other, segments, buffer))
         }
         got => got,
     };
@@ -143,20 +143,20 @@ pub(crate) fn read_memory(tid: u32, pieces: &[libc::iovec], buffer: &mut [u8]) -
 }
 
 /// As [`read_memory`]. Returns the number of bytes, or a negative errno.
-fn read_memory_of(tid: u32, pieces: &[libc::iovec], buffer: &mut [u8]) -> i64 {
-    let direct = |buffer: &mut [u8]| memory::read_process(tid, pieces, buffer);
+fn read_memory_of(tid: u32, segments: &[libc::iovec], buffer: &mut [u8]) -> i64 {
+    let direct = |buffer: &mut [u8]| memory::read_process(tid, segments, buffer);
     if expendable::is_child() || IS_DENIED.load(Relaxed) {
         return direct(buffer);
     }
-    if served_mappings::is_of_own_user(tid) && !served_mappings::touch(tid, pieces) {
+    if served_mappings::is_of_own_user(tid) && !served_mappings::touch(tid, segments) {
         return direct(buffer);
     }
     if HAS_SILENT.load(Relaxed) && is_silent(tid) {
         return 0;
     }
-    let wanted: Vec<u8> = pieces
+    let wanted: Vec<u8> = segments
         .iter()
-        .flat_map(|piece| [piece.iov_base as u64, piece.iov_len as u64])
+        .flat_map(|segment| [segment.iov_base as u64, segment.iov_len as u64])
         .flat_map(u64::to_le_bytes)
         .collect();
     let words = [wanted.len() as u64, u64::from(tid), buffer.len() as u64, 0];

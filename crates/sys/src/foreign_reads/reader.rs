@@ -22,7 +22,7 @@ use rustix::net::{
 use super::answers::Operation;
 use super::channel::{DATA_BYTES, ReaderChannel, Request};
 use crate::expendable::{ExpendableChild, Limits, Rights};
-use crate::memory::{piece, read_into, write_process};
+use crate::memory::{read_into, segment, write_process};
 use crate::shared_memory::Shared;
 use crate::signals;
 use crate::silence_watch::SilenceWatch;
@@ -119,10 +119,12 @@ fn answer(request: &Request<'_>, socket: BorrowedFd<'_>) -> i64 {
         let [_, tid, length, _] = request.words;
         let words =
             request.bytes().as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>();
-        let pieces = words.as_chunks().0.iter().map(|[address, bytes]| piece(*address, *bytes as usize));
-        let pieces: Vec<libc::iovec> = pieces.collect();
+        let segments = words.as_chunks().0.iter().map(|[address, bytes]| segment(*address, *bytes as usize));
+        let segments: Vec<libc::iovec> = segments.collect();
         // SAFETY: the room has DATA_BYTES bytes, and no reference to them exists while a request is answered.
-        return unsafe { read_into(tid as u32, &pieces, request.room(), (length as usize).min(DATA_BYTES)) };
+        return unsafe {
+            read_into(tid as u32, &segments, request.room(), (length as usize).min(DATA_BYTES))
+        };
     }
     if operation == Operation::WriteMemory {
         let [_, tid, address, _] = request.words;

@@ -33,8 +33,9 @@ fn blocked_signals(tid: u32) -> Option<u64> {
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
+    use crate::iovec;
     use crate::memory::Memory;
-    use crate::ptrace::last_write::{LastWrite, MAX_PARTS, parse_vector};
+    use crate::ptrace::last_write::{LastWrite, MAX_SEGMENTS};
     use crate::syscalls::SYSCALL_CODE;
 
     /// How much of the stack is searched: more than the frames of an ordinary handler need.
@@ -86,28 +87,28 @@ mod x86_64 {
     /// Reads a write(2) or writev(2) that has written nothing and is made again. The kernel puts its number in the place of the result.
     fn repeated(memory: &dyn Memory, frame: &[u64]) -> Option<LastWrite> {
         let number = i64::try_from(frame[RESULT]).ok()?;
-        let parts = match number {
+        let segments = match number {
             libc::SYS_write => vec![(frame[ADDRESS], frame[COUNT])],
             libc::SYS_writev => vector(memory, frame),
             _ => return None,
         };
-        Some(LastWrite::InCall { fd: i32::try_from(frame[DESCRIPTOR]).ok()?, parts, bytes: 0 })
+        Some(LastWrite::InCall { fd: i32::try_from(frame[DESCRIPTOR]).ok()?, segments, bytes: 0 })
     }
 
     fn vector(memory: &dyn Memory, frame: &[u64]) -> Vec<(u64, u64)> {
-        parse_vector(&memory.bytes(frame[ADDRESS], (frame[COUNT] as usize).min(MAX_PARTS) * 16))
+        iovec::read(memory, frame[ADDRESS], frame[COUNT], MAX_SEGMENTS)
     }
 
     fn written(memory: &dyn Memory, frame: &[u64]) -> Option<LastWrite> {
         let (fd, bytes) = (i32::try_from(frame[DESCRIPTOR]).ok()?, frame[RESULT]);
         let (address, count) = (frame[ADDRESS], frame[COUNT]);
-        let parts = match bytes <= count {
+        let segments = match bytes <= count {
             true => vec![(address, count)],
-            // writev(2) has the number of parts.
+            // writev(2) has the number of segments.
             false => vector(memory, frame),
         };
-        let total = parts.iter().fold(0, |total: u64, part| total.saturating_add(part.1));
-        (1..=total).contains(&bytes).then_some(LastWrite::InCall { fd, parts, bytes })
+        let total = segments.iter().fold(0, |total: u64, segment| total.saturating_add(segment.1));
+        (1..=total).contains(&bytes).then_some(LastWrite::InCall { fd, segments, bytes })
     }
 
     #[cfg(test)]
@@ -137,13 +138,13 @@ mod x86_64 {
 
         const BLOCKED: u64 = 1 << 1 | 1 << 13;
 
-        /// Descriptor, parts and written bytes.
+        /// Descriptor, segments and written bytes.
         type Write = (i32, Vec<(u64, u64)>, u64);
 
         fn found(words: &[u64], blocked: u64) -> Option<Write> {
             let memory = Bytes(words.iter().flat_map(|word| word.to_le_bytes()).collect());
             match find(&memory, BASE, blocked)? {
-                LastWrite::InCall { fd, parts, bytes } => Some((fd, parts, bytes)),
+                LastWrite::InCall { fd, segments, bytes } => Some((fd, segments, bytes)),
                 LastWrite::InUserMode(_) => None,
             }
         }

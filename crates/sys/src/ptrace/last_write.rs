@@ -3,20 +3,21 @@
 //! A stream keeps its bytes until its write(2) has returned. The registers of a thread that ended inside the call tell
 //! how many bytes it wrote. The registers of a thread that ended right after the call still hold its arguments.
 
+use crate::iovec;
 use crate::memory::{Memory, ProcessMemory};
 use crate::ptrace::interrupted_write;
 use crate::ptrace::registers::{self, AfterSyscall, SyscallRegisters};
 use crate::syscalls::SYSCALL_CODE;
 
-/// The number of a vector's parts that are examined. The bytes of a stream are in the first parts.
-pub const MAX_PARTS: usize = 64;
+/// The most segments of a vector that are examined. The bytes of a stream are in the first ones: a file buffer writes two.
+pub const MAX_SEGMENTS: usize = 64;
 
 /// The last write of a thread in its exit stop.
 #[derive(Debug)]
 pub enum LastWrite {
-    /// The thread ended in a call, or right before it, that wrote `bytes` of `parts` (addresses and lengths) to `fd`.
+    /// The thread ended in a call, or right before it, that wrote `bytes` of `segments` (addresses and lengths) to `fd`.
     #[allow(missing_docs)]
-    InCall { fd: i32, parts: Vec<(u64, u64)>, bytes: u64 },
+    InCall { fd: i32, segments: Vec<(u64, u64)>, bytes: u64 },
     /// The thread ended in user mode, with these registers.
     InUserMode(AfterSyscall),
 }
@@ -57,9 +58,9 @@ impl LastWrite {
 
     /// Returns how many of the bytes at an address were written; None if the call did not write them.
     pub fn written_at(&self, address: u64, length: u64) -> Option<u64> {
-        let LastWrite::InCall { parts, bytes, .. } = self else { return None };
-        let before =
-            parts.iter().find(|part| part.1 > 0)?.0.checked_sub(address).filter(|before| *before < length)?;
+        let LastWrite::InCall { segments, bytes, .. } = self else { return None };
+        let first = segments.iter().find(|segment| segment.1 > 0)?;
+        let before = first.0.checked_sub(address).filter(|before| *before < length)?;
         Some((before + bytes).min(length))
     }
 
@@ -68,11 +69,11 @@ impl LastWrite {
     pub fn written_of(&self, tid: u32, stream_fd: i32, begin: &[u8], length: u64) -> u64 {
         let memory = ProcessMemory { pid: tid };
         match self {
-            LastWrite::InCall { fd, parts, bytes } if *fd == stream_fd => {
-                if let Some(before) = bytes_before_rest(&memory, parts, begin, length) {
+            LastWrite::InCall { fd, segments, bytes } if *fd == stream_fd => {
+                if let Some(before) = bytes_before_rest(&memory, segments, begin, length) {
                     return (before + bytes).min(length);
                 }
-                let first = first_bytes(&memory, parts, begin.len());
+                let first = first_bytes(&memory, segments, begin.len());
                 let is_same = !first.is_empty() && begin.starts_with(&first);
                 if is_same { (*bytes).min(length) } else { 0 }
             }
@@ -84,8 +85,8 @@ impl LastWrite {
 
 /// Returns how many of a stream's `length` pending bytes an earlier, short write has written, if this call writes the rest of them:
 /// the stream notes a short write only when all is written. None if the call writes other bytes.
-fn bytes_before_rest(memory: &dyn Memory, parts: &[(u64, u64)], begin: &[u8], length: u64) -> Option<u64> {
-    let &(address, rest) = parts.iter().find(|part| part.1 > 0)?;
+fn bytes_before_rest(memory: &dyn Memory, segments: &[(u64, u64)], begin: &[u8], length: u64) -> Option<u64> {
+    let &(address, rest) = segments.iter().find(|segment| segment.1 > 0)?;
     let before = length.checked_sub(rest).filter(|before| *before > 0)?;
     let is_begin = memory.bytes(address.checked_sub(before)?, begin.len()) == begin;
     (is_begin && !begin.is_empty()).then_some(before)
@@ -94,32 +95,26 @@ fn bytes_before_rest(memory: &dyn Memory, parts: &[(u64, u64)], begin: &[u8], le
 fn in_call(tid: u32, call: &SyscallRegisters) -> Option<LastWrite> {
     let writes = call.number == libc::SYS_write || call.number == libc::SYS_writev;
     let bytes = writes.then(|| u64::try_from(call.result).unwrap_or(0))?;
-    let parts = write_parts(&ProcessMemory { pid: tid }, call.number, &call.args);
-    Some(LastWrite::InCall { fd: call.args[0] as i32, parts, bytes })
+    let segments = write_segments(&ProcessMemory { pid: tid }, call.number, &call.args);
+    Some(LastWrite::InCall { fd: call.args[0] as i32, segments, bytes })
 }
 
 /// Returns the addresses and lengths that a write(2) or writev(2) writes.
-pub fn write_parts(memory: &ProcessMemory, number: i64, args: &[u64; 6]) -> Vec<(u64, u64)> {
+pub fn write_segments(memory: &ProcessMemory, number: i64, args: &[u64; 6]) -> Vec<(u64, u64)> {
     if number == libc::SYS_write {
         return vec![(args[1], args[2])];
     }
-    parse_vector(&memory.bytes(args[1], (args[2] as usize).min(MAX_PARTS) * 16))
+    iovec::read(memory, args[1], args[2], MAX_SEGMENTS)
 }
 
-/// Returns the addresses and lengths in the bytes of a `struct iovec` array.
-pub fn parse_vector(bytes: &[u8]) -> Vec<(u64, u64)> {
-    let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-    bytes.chunks_exact(16).map(|part| (word(part), word(&part[8..]))).collect()
-}
-
-/// Reads the first bytes of these parts, at most `most`, up to the first that cannot be read.
-pub fn first_bytes(memory: &ProcessMemory, parts: &[(u64, u64)], most: usize) -> Vec<u8> {
+/// Reads the first bytes of these segments, at most `most`, up to the first that cannot be read.
+pub fn first_bytes(memory: &ProcessMemory, segments: &[(u64, u64)], most: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for (address, length) in parts {
+    for (address, length) in segments {
         let wanted = (most - bytes.len()).min(*length as usize);
-        let part = memory.bytes(*address, wanted);
-        let is_whole = part.len() == wanted;
-        bytes.extend(part);
+        let read = memory.bytes(*address, wanted);
+        let is_whole = read.len() == wanted;
+        bytes.extend(read);
         if !is_whole {
             break;
         }
@@ -144,13 +139,14 @@ pub fn has_just_written(memory: &ProcessMemory, registers: &AfterSyscall, begin:
     if written(registers.second_arg, length) {
         return true;
     }
-    let parts = parse_vector(&memory.bytes(registers.second_arg, 32));
-    let first = parts.first().filter(|first| first.1 == length);
-    first.is_some_and(|first| written(first.0, parts.iter().map(|part| part.1).fold(0, u64::wrapping_add)))
+    let segments = iovec::read(memory, registers.second_arg, 2, MAX_SEGMENTS);
+    let first = segments.first().filter(|first| first.1 == length);
+    let total = segments.iter().fold(0, |total: u64, segment| total.wrapping_add(segment.1));
+    first.is_some_and(|first| written(first.0, total))
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     pub const BASE: u64 = 0x10_0000;
