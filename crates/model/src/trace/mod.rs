@@ -303,25 +303,6 @@ impl Recording {
     }
 }
 
-impl OpenFile {
-    /// Returns whether the open flags create or truncate the file.
-    pub fn is_made_by_opening(&self) -> bool {
-        const O_CREAT_O_TRUNC: i32 = 0o100 | 0o1000;
-        self.opened_by.is_some() && self.flags & O_CREAT_O_TRUNC != 0
-    }
-
-    /// Returns whether this is a FIFO, which has a path. The path of an unnamed pipe contains its inode (`pipe:[123]`).
-    pub fn is_fifo(&self) -> bool {
-        self.kind == StreamKind::Pipe && self.path.exact().starts_with('/')
-    }
-
-    /// Returns whether the file was opened with O_DSYNC, which O_SYNC includes. The bit is equal on x86-64 and aarch64.
-    pub fn waits_for_device(&self) -> bool {
-        const O_DSYNC: i32 = 0o10000;
-        self.flags & O_DSYNC != 0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
