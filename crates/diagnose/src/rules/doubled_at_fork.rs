@@ -34,23 +34,39 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
         EventKind::Fork { child } => Some((event.pid, child, event.at_s)),
         _ => None,
     });
+    let forks: Vec<(u32, u32, f64)> = forks.collect();
     let mut findings = Vec::new();
-    for (parent, child, at_s) in forks {
-        if let Some(snapshot) = snapshot_at_fork(context, parent, at_s) {
-            let buffers = snapshot.buffers.iter();
-            findings.extend(buffers.filter_map(|buffer| judge_buffer(context, &snapshot, buffer, child)));
+    for (index, &(parent, child, at_s)) in forks.iter().enumerate() {
+        let next = forks[index + 1..].iter().find(|(pid, ..)| *pid == parent);
+        let mut judged = Vec::new();
+        for snapshot in snapshots_at_fork(context, parent, at_s, next.map_or(f64::INFINITY, |next| next.2)) {
+            for buffer in snapshot.buffers {
+                if !judged.contains(&(buffer.walker, buffer.address)) {
+                    judged.push((buffer.walker, buffer.address));
+                    findings.extend(judge_buffer(context, &snapshot, buffer, child));
+                }
+            }
         }
     }
     findings
 }
 
-/// Returns the snapshot of the parent that is nearest to the fork.
-fn snapshot_at_fork<'a>(context: &RuleContext<'a>, parent: u32, at_s: f64) -> Option<BufferSnapshot<'a>> {
+/// Returns the snapshot of the parent that is nearest to the fork, and those that follow the fork until `next_s`: the buffers of
+/// another runtime, if a call of another thread came between the two snapshots.
+fn snapshots_at_fork<'a>(
+    context: &RuleContext<'a>,
+    parent: u32,
+    at_s: f64,
+    next_s: f64,
+) -> Vec<BufferSnapshot<'a>> {
     let distance = |snapshot: &BufferSnapshot| (at_s - snapshot.at_s).abs();
     let near =
         |snapshot: &&BufferSnapshot| snapshot.moment == SnapshotMoment::Fork && distance(snapshot) < NEAR_S;
-    let snapshots = context.snapshots(parent).iter().filter(near);
-    snapshots.min_by(|a, b| distance(a).total_cmp(&distance(b))).copied()
+    let mut found: Vec<_> = context.snapshots(parent).iter().filter(near).copied().collect();
+    found.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+    let mut is_nearest = true;
+    found.retain(|one| std::mem::take(&mut is_nearest) || one.at_s >= at_s && one.at_s < next_s);
+    found
 }
 
 fn judge_buffer(

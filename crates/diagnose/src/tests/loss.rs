@@ -2,7 +2,7 @@
 
 use weir_model::Severity::*;
 use weir_model::StreamKind;
-use weir_model::trace::{Exit, SnapshotMoment};
+use weir_model::trace::{Buffer, Exit, SnapshotMoment};
 
 use crate::testing::*;
 
@@ -200,6 +200,25 @@ fn bytes_written_by_both_sides_of_a_fork_are_doubled() {
     let finding = forked(b"start\n", b"start\nchild\n", b"start\nparent\n").finding("doubled-at-fork");
     assert_eq!((finding.severity, finding.evidence["doubled_bytes"]), (High, 6.0));
     assert!(finding.fix.contains("fflush(NULL)"));
+}
+
+/// A call of another thread keeps the kernel's snapshot and that of the tracer apart.
+#[test]
+fn the_snapshot_of_another_runtime_belongs_to_the_fork_before_it() {
+    let recording = |late_s: f64| {
+        let mut builder = recording(1.0);
+        let file = builder.file("/d/out", File);
+        let empty = Buffer { address: 8, pending_bytes: 0, pending: Vec::new(), ..pending(1, b"") };
+        builder.snapshot(0.2999, 1, SnapshotMoment::Fork, &[empty]);
+        builder.fork(0.3, 2);
+        builder.snapshot(late_s, 1, SnapshotMoment::Fork, &[pending(1, b"start\n")]);
+        builder.fork(0.35, 3);
+        builder.write(0.4, 2, 1, file, b"start\nchild\n");
+        builder.write(0.5, 1, 1, file, b"start\nparent\n");
+        builder
+    };
+    assert_eq!(recording(0.32).finding("doubled-at-fork").evidence["child"], 2.0);
+    recording(0.36).no_finding("doubled-at-fork");
 }
 
 #[test]
