@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::programs::{self, PROGRAM, SOURCE};
 use common::{KillOnDrop, disk_dir, has, is_root, skip, text, weir};
 use serde_json::Value;
 use trace::{document, finding, for_each_engine, list};
@@ -19,7 +20,7 @@ const PYTHON_WAITS: &str =
     "def wait():\n while not os.path.exists('go'): time.sleep(0.01)\nimport os, threading, time\n";
 
 /// The interpreter, its option, a program, and what weir finds: the number of bytes that are lost or doubled.
-const PROGRAMS: [(&[&str], &str, &str, &str, f64); 7] = [
+const PROGRAMS: [(&[&str], &str, &str, &str, f64); 8] = [
     (
         &["/usr/bin/python3", "-c"],
         "f = open('lost.log', 'w'); f.write('x' * 70)\nwait(); os._exit(7)",
@@ -45,6 +46,15 @@ const PROGRAMS: [(&[&str], &str, &str, &str, f64); 7] = [
         &["/usr/bin/python3", "-c"],
         "def fork():\n wait()\n if os.fork(): os.wait()\n else: print('after', flush=True); os._exit(0)\n\
          print('pending'); t = threading.Thread(target=fork); t.start(); t.join()",
+        "doubled-at-fork",
+        "doubled_bytes",
+        8.0,
+    ),
+    (
+        &["/usr/bin/python3", "-c"],
+        "def fork():\n wait()\n if os.fork(): os.wait()\n else: print('after', flush=True); os._exit(0)\n\
+         print('pending'); threads = [threading.Thread(target=f) for f in [wait] * 30 + [fork]]\n\
+         for t in threads: t.start()\nfor t in threads: t.join()",
         "doubled-at-fork",
         "doubled_bytes",
         8.0,
@@ -81,14 +91,21 @@ fn start(dir: &Path, interpreter: &[&str], program: &str) -> KillOnDrop {
     KillOnDrop(command.stdin(Stdio::null()).stdout(out).spawn().expect("it starts"))
 }
 
+/// Returns whether each thread of a process has a tracer.
+fn is_traced(pid: u32) -> bool {
+    let has_tracer = |task: fs::DirEntry| {
+        fs::read_to_string(task.path().join("status")).is_ok_and(|text| !text.contains("TracerPid:\t0"))
+    };
+    fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.flatten().all(has_tracer))
+}
+
 /// Starts `weir trace -p` and waits until process `traced` has a tracer, at most 5 s.
 fn attach(dir: &Path, options: &[&str], program: &KillOnDrop, traced: u32) -> Child {
     let pid = program.0.id().to_string();
     let words = [&["trace", "--quiet", "--json", "t.json"], options, &["--pid", &pid]].concat();
     let weir = weir(dir, &words).stderr(Stdio::piped()).spawn().expect("weir starts");
     let end = Instant::now() + Duration::from_secs(5);
-    let status = || fs::read_to_string(format!("/proc/{traced}/status")).unwrap_or_default();
-    while status().contains("TracerPid:\t0") && Instant::now() < end {
+    while !is_traced(traced) && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(10));
     }
     weir
@@ -171,6 +188,52 @@ fn a_running_program_that_cannot_be_stopped_is_named() {
     assert!(verdict.contains("Nothing wrong in what could be seen"), "{verdict}");
     let is_named = |one: &Value| one["buffers"].as_str().is_some_and(|name| name.contains("could not stop"));
     assert!(blind.iter().any(is_named), "{document}");
+}
+
+const GO: &str = r#"package main
+
+import (
+	"bufio"
+	"os"
+	"time"
+)
+
+func main() {
+	file, _ := os.Create("lost.log")
+	bufio.NewWriter(file).WriteString("these bytes are lost")
+	for {
+		if _, err := os.Stat("go"); err == nil {
+			os.Exit(7)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+"#;
+
+#[test]
+fn a_running_go_program_that_cannot_be_stopped_is_named() {
+    let test = "a_running_go_program_that_cannot_be_stopped_is_named";
+    if !is_root() || !has("strace") || !has("go") {
+        return skip(test, "needs root for the eBPF engine, strace as another tracer, and go");
+    }
+    let dir = disk_dir();
+    let (source, program) = (dir.path().join("program.go"), dir.path().join("program"));
+    fs::write(&source, GO).expect("the source");
+    let built = programs::compile("go", &["build", "-o", PROGRAM, SOURCE], &source, &program).expect("go");
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    let program = KillOnDrop(Command::new(&program).current_dir(dir.path()).spawn().expect("it starts"));
+    let pid = program.0.id();
+    common::wait_for("its file", || dir.path().join("lost.log").exists());
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-o", "/dev/null", "-e", "trace=none", "-p", &pid.to_string()]).stderr(Stdio::null());
+    let _strace = KillOnDrop(strace.spawn().expect("strace"));
+    common::wait_for("strace", || is_traced(pid));
+    let weir = attach(dir.path(), &["--engine", "ebpf", "--time", "1s"], &program, pid);
+    std::thread::sleep(Duration::from_secs(1));
+    let document = end(dir.path(), weir);
+    let unreadable = list(&document, "unreadable");
+    let is_named = |one: &Value| one["buffers"].as_str().is_some_and(|name| name.contains("could not stop"));
+    assert!(unreadable.iter().any(is_named), "{document}");
 }
 
 /// Signals and job control reach the program, which runs on when weir ends.

@@ -82,3 +82,34 @@ fn workers_lose_their_own_bytes_and_the_advice_doubles_none() {
         );
     });
 }
+
+/// Its last thread forks or executes while the others exist.
+const LATE_THREAD: &str = "import os, sys, threading\n\
+    def late():\n if sys.argv[1] == 'exec': os.execv('/bin/true', ['true'])\n\
+    \x20if os.fork(): os.wait(); done.set()\n else: print('after', flush=True); os._exit(0)\n\
+    done = threading.Event()\nprint('pending')\n\
+    threads = [threading.Thread(target=done.wait) for _ in range(int(sys.argv[2]))]\n\
+    threads.append(threading.Thread(target=late))\n\
+    for t in threads: t.start()\nfor t in threads: t.join()";
+
+#[test]
+fn late_threads_that_fork_or_execute_are_seen_or_named() {
+    if !has("/usr/bin/python3") {
+        return skip("late_threads_that_fork_or_execute_are_seen_or_named", "python3 is not installed");
+    }
+    for_each_engine(|engine, dir| {
+        for (call, threads, id) in [
+            ("fork", "30", "doubled-at-fork"),
+            ("exec", "30", "lost-at-exec"),
+            ("fork", "100", "doubled-at-fork"),
+        ] {
+            let command = ["/usr/bin/python3", "-c", LATE_THREAD, call, threads];
+            let (output, document) = traced(dir, &["-q", "--exact", "--engine", engine], &command);
+            let unreadable = list(&document, "unreadable");
+            let is_named = |one: &Value| one["buffers"].as_str().is_some_and(|name| name.contains("fork(2)"));
+            let is_seen = finding(&document, id).is_some();
+            let context = format!("{engine} {call} {threads}: {document}\n{}", text(&output.stderr));
+            assert!(is_seen || threads == "100" && unreadable.iter().any(is_named), "{context}");
+        }
+    });
+}

@@ -218,6 +218,7 @@ impl Observation {
                 lock(&self.watch).note(event.pid, *moment, buffers, event.ns);
             }
             RawEventKind::Unstopped => lock(&self.unreadable).note_unstopped(event.pid),
+            RawEventKind::UnstoppedFork => lock(&self.unreadable).note_unstopped_fork(event.pid),
             _ => {}
         }
         lock(&self.recorder).record(event);

@@ -25,6 +25,9 @@ const MAX_FILES: usize = 32;
 /// The buffers of processes that ended before their memory was read, or that have another tracer.
 const UNSTOPPED: &str = "the buffers of processes that weir could not stop";
 
+/// The buffers that a fork(2) may have copied.
+const UNSTOPPED_FORK: &str = "the buffers at a fork(2) by a thread that weir could not stop";
+
 /// All buffers, where nothing tells which programs run.
 const WITHOUT_PROC: &str = "buffers of programs (/proc is not mounted)";
 
@@ -89,6 +92,11 @@ impl UnreadableSearch {
     /// Notes a process whose buffers need stops, and that could not be stopped.
     pub fn note_unstopped(&mut self, pid: u32) {
         self.unstopped.insert(pid);
+    }
+
+    /// Notes a process that forked by a thread that could not be stopped.
+    pub fn note_unstopped_fork(&mut self, pid: u32) {
+        self.add(UNSTOPPED_FORK.into(), pid);
     }
 
     /// Notes a process of whose memory a search left out a part.

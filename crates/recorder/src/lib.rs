@@ -193,7 +193,7 @@ impl Recorder {
                 self.record_buffers(raw.pid, raw.tid, at_s, snapshot);
             }
             // weir-observe handles it.
-            RawEventKind::Unstopped => {}
+            RawEventKind::Unstopped | RawEventKind::UnstoppedFork => {}
             RawEventKind::Gap { until_ns } => self.record_gap(raw.pid, at_s, until_ns),
             RawEventKind::FdSnapshot => self.take_fd_snapshot(raw.pid),
             RawEventKind::GapEdge { totals, ends } => self.record_gap_edge(raw.pid, totals, ends, at_s),

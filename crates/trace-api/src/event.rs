@@ -82,6 +82,8 @@ pub enum RawEventKind {
     },
     /// The process could not be stopped, because it had ended or has another tracer: the buffers at its end were not read.
     Unstopped,
+    /// A thread of the process called fork(2) and could not be stopped there: the buffers at this fork were not read.
+    UnstoppedFork,
     /// The calls of this process (0: of all) between `ns` and `until_ns` were not recorded.
     Gap {
         /// The end of the gap by CLOCK_MONOTONIC, in nanoseconds.

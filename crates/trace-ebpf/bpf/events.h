@@ -211,7 +211,7 @@ struct lifecycle_event {
     unsigned long long fetched_bytes;            /* read from devices */
     unsigned int child;                          /* of a fork */
     unsigned int status;                         /* of an exit: wait(2)'s status */
-    unsigned int flags; /* 1: fork with CLONE_FILES; execve of a plain program; exit of a process with high_fds */
+    unsigned int flags; /* 1: fork with CLONE_FILES; execve of a plain program; exit of a process with high_fds. 2: fork with CLONE_VM */
     unsigned int argument_bytes;
     char comm[16];
     char path[PATH_BYTES];

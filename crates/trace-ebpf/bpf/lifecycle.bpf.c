@@ -55,6 +55,7 @@ static __always_inline int add_child(struct task_struct *parent, struct task_str
         return 0;
     event->child = child_pid;
     event->flags = BPF_CORE_READ(parent, files) == BPF_CORE_READ(child, files);
+    event->flags |= (BPF_CORE_READ(parent, mm) == BPF_CORE_READ(child, mm)) * 2;
     submit(event, 0);
     return 0;
 }

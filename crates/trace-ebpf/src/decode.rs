@@ -302,7 +302,7 @@ fn send_lifecycle(event: &LifecycleEvent, sink: &mut EventSink) -> ProcessChange
     let mut send = |kind| sink(RawEvent { ns: event.head.ns, pid, tid: event.head.tid, kind });
     match event.head.kind {
         shared_types::KIND_FORK => {
-            send(RawEventKind::Fork { child: event.child, shares_files: event.flags != 0 });
+            send(RawEventKind::Fork { child: event.child, shares_files: event.flags & 1 != 0 });
             ProcessChange::Forked(event.child)
         }
         shared_types::KIND_EXEC => {

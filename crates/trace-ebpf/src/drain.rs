@@ -11,6 +11,7 @@ use weir_trace_api::{EventSink, RawEvent, RawEventKind};
 
 use super::Run;
 use super::decode::{self, ProcessChange};
+use super::shared_types::{self, LifecycleEvent};
 
 /// Bytes taken at a time: a sixteenth of the ring buffer. If more has accumulated, weir raises its scheduling priority for
 /// the rest of the run, because events would be dropped next. It does not do so earlier, to not delay the traced programs.
@@ -21,6 +22,14 @@ fn send_until(ns: u64, tracer_events: &mut VecDeque<RawEvent>, sink: &mut EventS
     while let Some(earlier) = tracer_events.pop_front_if(|earlier| earlier.ns <= ns) {
         sink(earlier);
     }
+}
+
+/// Returns the process, the thread and the time of a fork(2) by a thread other than the first. vfork(2) is none: the child shares
+/// the memory, so that no byte is in two buffers.
+fn fork_by_other_thread(event: &[u8]) -> Option<(u32, u32, u64)> {
+    const CLONE_VM: u32 = 2; // bpf/events.h
+    let LifecycleEvent { head, flags, .. } = shared_types::read(event)?;
+    (head.tid != head.pid && flags & CLONE_VM == 0).then_some((head.pid, head.tid, head.ns))
 }
 
 impl Run<'_> {
@@ -88,7 +97,12 @@ impl Run<'_> {
         match change {
             ProcessChange::Unchanged => {}
             ProcessChange::StreamClosed(pid) => self.gap.stream_closed(pid),
-            ProcessChange::Forked(child) => self.gap.process_created(child),
+            ProcessChange::Forked(child) => {
+                self.gap.process_created(child);
+                if let Some((pid, tid, ns)) = fork_by_other_thread(event) {
+                    self.tracer.check_fork(pid, tid, ns);
+                }
+            }
             ProcessChange::Executed { pid, exe, plain } => self.handle_exec(pid, &exe, plain),
             ProcessChange::Exited { pid, exit, high_fds } => {
                 if high_fds {

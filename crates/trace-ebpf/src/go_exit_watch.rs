@@ -78,17 +78,23 @@ impl GoExitWatches {
         self.without_thread.contains(&pid) || self.threads.values().any(|watch| watch.pid == pid)
     }
 
-    /// Attaches to the awaited threads that exist by now.
-    pub fn seize(&mut self) {
-        let threads = &mut self.threads;
+    /// Attaches to the awaited threads that exist by now. Returns the processes that have ended before, or have another tracer.
+    pub fn seize(&mut self) -> Vec<u32> {
+        let (threads, mut missed) = (&mut self.threads, Vec::new());
         self.awaited.retain(|&(pid, since)| {
             let first = proc::threads(pid).into_iter().filter(|tid| *tid != pid).min();
-            let Some(first) = first else { return since.elapsed() < THREAD_TIMEOUT && proc::exists(pid) };
-            if ptrace::seize_for_exit(first).is_ok() {
-                threads.insert(first, GoExitWatch { pid, signals: 0 });
+            let is_awaited = first.is_none() && since.elapsed() < THREAD_TIMEOUT && proc::exists(pid);
+            match first {
+                Some(first) if threads.contains_key(&first) => {}
+                Some(first) if ptrace::seize_for_exit(first).is_ok() => {
+                    threads.insert(first, GoExitWatch { pid, signals: 0 });
+                }
+                _ if is_awaited => {}
+                _ => missed.push(pid),
             }
-            false
+            is_awaited
         });
+        missed
     }
 
     /// Returns when to call [`Self::seize`] again; None if no thread is awaited.
@@ -130,9 +136,24 @@ impl GoExitWatches {
 /// Returns the moment of the exit stop: another thread may be in execve(2), which ends all other threads.
 pub(super) fn moment(pid: u32, status: u64) -> SnapshotMoment {
     match () {
-        () if has_thread_in_execve(pid) => SnapshotMoment::Exec,
+        () if ends_in_execve(pid) => SnapshotMoment::Exec,
         () if status & 0x7f == 0 => SnapshotMoment::Exit,
         () => SnapshotMoment::Signal,
+    }
+}
+
+/// Returns whether a thread of an ending process waits in execve(2). It still runs for a moment after it has ended the others.
+fn ends_in_execve(pid: u32) -> bool {
+    let end = Instant::now() + EXIT_TIMEOUT;
+    loop {
+        let is_running = proc::is_running(pid);
+        if has_thread_in_execve(pid) {
+            return true;
+        }
+        if !is_running || Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(FAST_POLL);
     }
 }
 

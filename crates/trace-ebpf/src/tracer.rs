@@ -7,6 +7,7 @@
 
 mod go_stops;
 mod image_checks;
+mod threads;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -35,9 +36,6 @@ const LIBRARY_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest wait if nothing is polled.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// Traced threads per process: each costs breakpoints and stops, and most programs write from their first threads.
-const MAX_THREADS: usize = 8;
-
 /// Runs `body` beside the tracer thread. When `body` returns, the thread detaches from all tracees and ends.
 /// `processes` is the kernel's map. Fails without calling `body` if no thread can be started.
 pub(super) fn run_beside<T>(
@@ -63,7 +61,9 @@ pub(super) fn run_beside<T>(
             strangers: HashSet::new(),
             ended: HashSet::new(),
             launchers: HashSet::new(),
-            ran_before: HashSet::new(),
+            ran_before: HashMap::new(),
+            has_fork_watches: false,
+            held: HashMap::new(),
         };
         thread::Builder::new()
             .spawn_scoped(scope, move || tracer.run(&received, wakeup))
@@ -96,8 +96,12 @@ struct Tracer<'a> {
     ended: HashSet<u32>,
     /// Tracees that run the command's launcher (env, timeout …), and their children until their execve(2).
     launchers: HashSet<u32>,
-    /// Tracees that ran before the trace, in their first image.
-    ran_before: HashSet<u32>,
+    /// Tracees that ran before the trace, in their first image, and when all their threads were tracees (CLOCK_MONOTONIC).
+    ran_before: HashMap<u32, u64>,
+    /// Some threads are traced without exit stops, and so are the processes that they create, until their first stop.
+    has_fork_watches: bool,
+    /// New tracees in their first stop, which came before that of their creators, and since when.
+    held: HashMap<u32, (PtraceStop, Instant)>,
 }
 
 impl Tracer<'_> {
@@ -109,12 +113,17 @@ impl Tracer<'_> {
                 self.handle_stop(stop);
             }
             self.set_traps();
-            self.go_exit_watches.seize();
-            let interval = if self.awaiting_library.is_empty() { IDLE } else { LIBRARY_POLL };
+            self.resume_orphans();
+            for pid in self.go_exit_watches.seize() {
+                self.emit(pid, RawEventKind::Unstopped);
+            }
+            let is_idle = self.awaiting_library.is_empty() && self.held.is_empty();
+            let interval = if is_idle { IDLE } else { LIBRARY_POLL };
             let interval = self.go_exit_watches.poll_interval().unwrap_or(interval);
             match requests.try_recv() {
                 Ok(TracerRequest::CheckImage { pid, exe }) => self.check_image(pid, &exe),
                 Ok(TracerRequest::CheckRunning { pid }) => self.check_running(pid),
+                Ok(TracerRequest::CheckFork { pid, tid, ns }) => self.check_fork(pid, tid, ns),
                 Ok(TracerRequest::FirstStop { pid, stop, answer }) => {
                     let _ = answer.send(self.expect_first_stop(pid, stop));
                 }
@@ -148,6 +157,8 @@ impl Tracer<'_> {
             libc::PTRACE_EVENT_EXIT => self.on_exit(pid),
             ptrace::EVENT_STOP if ptrace::is_job_control(signal) => return ptrace::listen(pid),
             ptrace::EVENT_STOP if self.go_exit_watches.is_other_thread(pid) => return ptrace::detach(pid, 0),
+            ptrace::EVENT_STOP if !self.tracees.contains_key(&pid) => return self.hold(stop),
+            ptrace::EVENT_STOP if self.has_fork_watches => ptrace::trace_lifecycle(pid),
             0 => return self.on_signal(pid, signal),
             _ => {}
         }
@@ -156,6 +167,7 @@ impl Tracer<'_> {
 
     fn forget(&mut self, tid: u32) {
         self.strangers.remove(&tid);
+        self.held.remove(&tid);
         if self.tracees.remove(&tid).is_some() {
             self.ended.insert(tid);
         }
@@ -201,23 +213,7 @@ impl Tracer<'_> {
             self.launchers.contains(&pid).then(|| self.launchers.insert(child));
         }
         self.snapshot_in(blocked_in, pid, moment, moment);
-    }
-
-    /// Sets breakpoints for a new thread. (Inherited perf events would signal the first thread instead of the one that hits
-    /// the breakpoint.) clone(2) may also have created a process.
-    fn on_clone(&mut self, tid: u32) {
-        let Some(new) = new_tid(tid) else { return };
-        let pid = self.process_of(tid);
-        if proc::process_of(new) == Some(new) {
-            self.add_tracee(new);
-            return;
-        }
-        let traps = self.tracees.get(&tid).map_or_else(BreakpointTraps::none, |traps| traps.for_thread(new));
-        self.tracees.insert(new, traps);
-        self.threads.insert(new, pid);
-        if self.threads.values().filter(|&&process| process == pid).count() >= MAX_THREADS {
-            ptrace::ignore_new_threads(tid);
-        }
+        self.resume_held(pid);
     }
 
     /// Adds a process. Discards what is known of an earlier process with the same PID.
@@ -231,7 +227,9 @@ impl Tracer<'_> {
     fn on_exec(&mut self, pid: u32) -> bool {
         for (tid, _) in self.threads.extract_if(|_, process| *process == pid) {
             self.tracees.remove(&tid);
+            self.ended.insert(tid);
         }
+        ptrace::trace_lifecycle(pid); // the thread that called execve(2) may have had fewer stops
         self.executing.remove(&pid);
         self.ran_before.remove(&pid);
         self.exit_writes.forget(pid);
@@ -305,7 +303,7 @@ impl Tracer<'_> {
         let status = ptrace::event_message(tid).unwrap_or(0);
         let moment = match () {
             // Another thread may call execve(2) without a breakpoint.
-            () if self.ran_before.contains(&tid) => go_exit_watch::moment(tid, status),
+            () if self.has_threads(tid) => go_exit_watch::moment(tid, status),
             () if status & 0x7f == 0 => SnapshotMoment::Exit,
             () => SnapshotMoment::Signal,
         };

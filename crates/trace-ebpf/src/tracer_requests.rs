@@ -16,6 +16,8 @@ pub(super) enum TracerRequest {
     CheckImage { pid: u32, exe: PathBuf },
     /// A process ran before the trace: trace it and its threads if its buffers need stops.
     CheckRunning { pid: u32 },
+    /// A thread other than the first of its process has called fork(2) at `ns`: find out whether it had a stop there.
+    CheckFork { pid: u32, tid: u32, ns: u64 },
     /// Stop a command at its start. The answer is whether the process is traced.
     FirstStop { pid: u32, stop: FirstStop, answer: SyncSender<bool> },
     /// Answer when the requests before this one are handled.
@@ -62,6 +64,12 @@ impl<'a> TracerHandle<'a> {
     /// Makes the thread trace a process that ran before the trace, if its buffers need stops. Does not wait.
     pub fn check_running(&self, pid: u32) {
         self.send(TracerRequest::CheckRunning { pid });
+        self.is_busy.set(true);
+    }
+
+    /// Requests to find out whether thread `tid` had a stop at its fork(2).
+    pub fn check_fork(&self, pid: u32, tid: u32, ns: u64) {
+        self.send(TracerRequest::CheckFork { pid, tid, ns });
         self.is_busy.set(true);
     }
 

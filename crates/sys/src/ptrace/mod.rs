@@ -119,6 +119,18 @@ pub fn seize_for_lifecycle(tid: u32) -> io::Result<()> {
     ptrace(PTRACE_SEIZE, tid, 0, (LIFECYCLE_OPTIONS | libc::PTRACE_O_TRACECLONE) as usize).map(drop)
 }
 
+/// Seizes a thread as [`seize_for_lifecycle`], without a stop at its exit.
+pub fn seize_for_forks(tid: u32) -> io::Result<()> {
+    let options = (LIFECYCLE_OPTIONS | libc::PTRACE_O_TRACECLONE) & !libc::PTRACE_O_TRACEEXIT;
+    ptrace(PTRACE_SEIZE, tid, 0, options as usize).map(drop)
+}
+
+/// Has a stopped tracee stop as after [`seize_for_lifecycle`].
+pub fn trace_lifecycle(tid: u32) {
+    let options = LIFECYCLE_OPTIONS | libc::PTRACE_O_TRACECLONE;
+    let _died = ptrace(libc::PTRACE_SETOPTIONS as i64, tid, 0, options as usize);
+}
+
 /// Seizes a thread for its syscall stops only.
 pub fn seize_for_syscalls(tid: u32) -> io::Result<()> {
     ptrace(PTRACE_SEIZE, tid, 0, libc::PTRACE_O_TRACESYSGOOD as usize).map(drop)

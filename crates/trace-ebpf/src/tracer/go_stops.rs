@@ -12,6 +12,7 @@ impl Tracer<'_> {
     pub(super) fn starts_go_watch(&mut self, pid: u32) -> bool {
         let starts = new_tid(pid).is_some_and(|thread| self.go_exit_watches.first_thread(pid, thread));
         if starts {
+            self.resume_held(pid);
             self.tracees.remove(&pid);
             ptrace::detach(pid, 0);
         }

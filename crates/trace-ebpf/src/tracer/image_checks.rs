@@ -5,11 +5,11 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir_sys::{executable, file_system::status, proc, process_stat, process_status, ptrace};
+use weir_sys::clock::now_ns;
+use weir_sys::{executable, file_system::status, process_stat, process_status, ptrace};
 use weir_trace_api::RawEventKind;
-use weir_trace_api::breakpoint_traps::BreakpointTraps;
 
-use super::{MAX_THREADS, Tracer, needs_stops};
+use super::{Tracer, needs_stops};
 use crate::go_exit_watch::has_thread_in_execve;
 
 /// The most processes that ran before the trace and are traced. Each needs descriptors for its breakpoints, of which a process may
@@ -32,7 +32,7 @@ fn leaves_execve(pid: u32) -> bool {
 }
 
 impl Tracer<'_> {
-    /// Attaches to a process that ran before the trace, and to its first threads, if its buffers need stops. Emits that it cannot be
+    /// Attaches to a process that ran before the trace, and to its threads, if its buffers need stops. Emits that it cannot be
     /// traced if it cannot.
     pub(super) fn check_running(&mut self, pid: u32) {
         let link = executable::link(pid);
@@ -44,28 +44,16 @@ impl Tracer<'_> {
         if wanted && (self.ran_before.len() >= MAX_RUNNING || !leaves_execve(pid)) {
             return self.emit(pid, RawEventKind::Unstopped);
         }
+        if wanted {
+            self.watch_forks_of_later_threads(pid);
+        }
         self.check_image(pid, &link);
         if wanted && self.tracees.contains_key(&pid) {
-            self.ran_before.insert(pid);
-            self.seize_threads(pid);
-        }
-    }
-
-    /// Attaches to threads of a tracee that it had before. They have no breakpoints, so that weir's descriptors suffice.
-    fn seize_threads(&mut self, pid: u32) {
-        let others = proc::threads(pid).into_iter().filter(|tid| *tid != pid);
-        for tid in others.take(MAX_THREADS - 1) {
-            // A thread that a tracee has created just now is traced already.
-            if self.tracees.contains_key(&tid) || ptrace::seize_for_lifecycle(tid).is_err() {
-                continue;
-            }
-            if proc::process_of(tid) == Some(pid) {
-                self.tracees.insert(tid, BreakpointTraps::none());
-                self.threads.insert(tid, pid);
-            } else {
-                self.strangers.insert(tid);
-                let _ended = ptrace::interrupt(tid);
-            }
+            self.seize_first_threads(pid);
+            self.watch_forks_of_later_threads(pid); // also of those that the first threads have created meanwhile
+            self.ran_before.insert(pid, now_ns());
+        } else if wanted {
+            self.release_threads(pid);
         }
     }
 
