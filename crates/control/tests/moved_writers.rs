@@ -5,6 +5,8 @@ mod common;
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
+use std::thread;
 
 use common::{Build, GO_BUILDS, RUST_BUILDS, assert_same, compile, folder, output, supervised, text, until};
 
@@ -14,16 +16,19 @@ fn line(number: usize) -> String {
     format!("{number} hello world, this is a line of a log\n")
 }
 
+/// Returns what is in the files of saved bytes in a folder.
+fn saved_in(folder: &Path) -> Vec<u8> {
+    let files = fs::read_dir(folder).expect("the directory").map(|one| one.expect("a file").path());
+    let saved = files.filter(|path| text(path).ends_with(".bin"));
+    saved.flat_map(|path| fs::read(path).expect("the saved file")).collect()
+}
+
 /// Runs a program in a new folder, and returns the folder, what is in its file, and in the files of saved bytes.
 fn run(program: &Path, how: &str, options: &[&str]) -> (Vec<u8>, Vec<u8>) {
     let folder = folder();
     let mut command = supervised(options, &[text(program), text(folder.path()), how]);
     output(command.current_dir(folder.path()));
-    let saved = fs::read_dir(folder.path()).expect("the directory").map(|one| one.expect("a file").path());
-    let saved = saved
-        .filter(|path| text(path).ends_with(".bin"))
-        .flat_map(|path| fs::read(path).expect("the saved file"));
-    (fs::read(folder.path().join("0")).expect("the file"), saved.collect())
+    (fs::read(folder.path().join("0")).expect("the file"), saved_in(folder.path()))
 }
 
 fn has_lines(program: &Path, how: &str, lines: usize) {
@@ -56,6 +61,27 @@ fn bytes_of_which_nothing_shows_whether_they_are_written_are_saved() {
     let wanted = "hello world, this is a line of a log\n".repeat(500);
     assert!(written.len() < wanted.len(), "the program has written them all");
     assert_same("both", wanted.as_bytes(), &[written, saved].concat());
+}
+
+/// Nothing shows which copy of a writer counts if its output is a pipe: no byte is written twice, and none is lost.
+#[test]
+fn contested_bytes_of_a_pipe_are_saved() {
+    let programs = folder();
+    let Some(program) = compile("moved_writers", DEBUG, "moves.rs", programs.path()) else { return };
+    let wanted: String = (0..500).map(line).collect();
+    for how in ["field", "box", "shared", "map", "channel"] {
+        let folder = folder();
+        let pipe = folder.path().join("0");
+        assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+        let reader = thread::spawn(move || fs::read(pipe).expect("the pipe"));
+        let mut command = supervised(&["--rescue"], &[text(&program), text(folder.path()), how]);
+        output(command.current_dir(folder.path()));
+        let (written, saved) = (reader.join().expect("the reader"), saved_in(folder.path()));
+        let (taken, left) = wanted.as_bytes().split_at_checked(written.len()).expect("none is written twice");
+        assert_same(how, taken, &written);
+        let has_left = left.is_empty() || saved.windows(left.len()).any(|part| part == left);
+        assert!(has_left, "{how}: {} bytes are lost", left.len());
+    }
 }
 
 #[test]
