@@ -36,11 +36,18 @@ enum {
     READER_MS = 30000,
 };
 
-/* Returns false if the stream is another process's, as in a child of vfork(2), or was wiped by fork(2). */
+/* Returns false if the stream is another process's, as in a child of vfork(2), or was wiped by fork(2). A WEIR_FORK_KEEP
+ * stream belongs to all processes that have it. */
 bool weir__belongs_to(const weir_stream *s, int pid)
 {
     const struct weir__config *config = weir__config(s);
     return s->magic == WEIR_STREAM_MAGIC && (config->pid == pid || config->on_fork == WEIR_FORK_KEEP);
+}
+
+/* As weir__belongs_to, but a WEIR_FORK_KEEP stream belongs only to the process that opened it. */
+static bool belongs_to_process(const weir_stream *s, int pid)
+{
+    return weir__belongs_to(s, pid) && weir__config(s)->pid == pid;
 }
 
 static bool has_pending(const weir_stream *s)
@@ -48,14 +55,19 @@ static bool has_pending(const weir_stream *s)
     return weir__pending(s) || weir__state(s)->record_bytes || weir__config(s)->uring;
 }
 
-/* A stream with nothing pending may still be in use: its owner may have drained the buffer in order to append
- * the rest of its bytes. Only an owner that is blocked in a read has left the stream in a state between two
- * calls. */
+/* Returns whether a locked stream needs no flush: its owner is blocked in a read, and nothing is pending, or that does not
+ * matter. Another stream with nothing pending may be in use: its owner may have drained the buffer in order to append the rest
+ * of its bytes. Only an owner that is blocked in a read has left the stream in a state between two calls. */
+static bool can_be_left_locked(const weir_stream *s, bool despite_pending)
+{
+    return atomic_load(&weir__state(s)->in_read) && (despite_pending || !has_pending(s));
+}
+
 bool weir__lock_unless_reading(weir_stream *s, struct weir__patience *p, bool despite_pending)
 {
     struct weir__state *state = weir__state(s);
     bool acquired = weir__trylock(&state->lock);
-    while (!acquired && (!atomic_load(&state->in_read) || (!despite_pending && has_pending(s)))) {
+    while (!acquired && !can_be_left_locked(s, despite_pending)) {
         acquired = weir__timedlock(&state->lock, s, WEIR__SLICE_MS);
         if (!acquired && !weir__is_patient(p, atomic_load(&state->lock.owner)))
             break;
@@ -247,9 +259,8 @@ __attribute__((destructor(101))) static void hold_streams(void)
     weir__end_fork();
     weir__patience_begin(&patience);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
-        bool ours = weir__config(s)->pid == pid && s->magic == WEIR_STREAM_MAGIC;
         bool locks = weir__locking(s) || !weir__one_thread();
-        if (ours && locks && weir__enter_for_flush(s, &patience))
+        if (belongs_to_process(s, pid) && locks && weir__enter_for_flush(s, &patience))
             flush_for_next_program(s, weir__flush_in_place); /* weir__at_exit has waited for the reader */
     }
     weir__patience_begin(&patience);
@@ -258,13 +269,6 @@ __attribute__((destructor(101))) static void hold_streams(void)
     globals->hold_end_ms = weir__now_ms() + HOLD_MS;
     globals->hold_last_ms = weir__now_ms() + MAX_HOLD_MS;
     atomic_store(&globals->holder, weir__this_thread());
-}
-
-/* Returns false in a child of vfork(2) or clone(2). */
-static bool is_flushed_at_exec(const weir_stream *s)
-{
-    int pid = (int)getpid();
-    return weir__belongs_to(s, pid) && weir__config(s)->pid == pid;
 }
 
 /* Drops the bytes that a forked child's copy of a WEIR_FORK_KEEP stream has inherited: the parent writes them. Returns
@@ -288,7 +292,7 @@ void weir__before_exec(void)
     struct weir__patience patience;
     weir__patience_begin(&patience);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
-        if (!is_flushed_at_exec(s) || weir__is_writing(s) || !weir__enter_for_flush(s, &patience))
+        if (!belongs_to_process(s, (int)getpid()) || weir__is_writing(s) || !weir__enter_for_flush(s, &patience))
             continue;
         if (!weir__config(s)->copied || drop_inherited(s))
             flush_for_next_program(s, flush_patiently);
@@ -306,7 +310,7 @@ void weir__after_exec(void)
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
         bool without_lock = weir__one_thread() && !weir__locking(s);
         bool entered = without_lock || atomic_load(&weir__state(s)->lock.owner) == weir__this_thread();
-        if (!is_flushed_at_exec(s) || weir__is_writing(s) || !entered)
+        if (!belongs_to_process(s, (int)getpid()) || weir__is_writing(s) || !entered)
             continue;
         if (weir__config(s)->direct)
             weir__direct_lend(s, false);
