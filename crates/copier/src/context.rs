@@ -134,16 +134,20 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Returns false if these devices were the last that refused to share blocks.
-    pub fn may_share(&self, source_dev: u64, target_dev: u64) -> bool {
-        self.last_refusal[0].load(Relaxed) != source_dev + 1
-            || self.last_refusal[1].load(Relaxed) != target_dev + 1
+    /// Returns false if these devices were the last that refused to share blocks. A target whose device is unknown may share.
+    pub fn may_share(&self, source_dev: u64, target_dev: Option<u64>) -> bool {
+        target_dev.is_none_or(|target_dev| {
+            self.last_refusal[0].load(Relaxed) != source_dev + 1
+                || self.last_refusal[1].load(Relaxed) != target_dev + 1
+        })
     }
 
-    /// Remembers that the devices do not share blocks.
-    pub fn note_refusal(&self, source_dev: u64, target_dev: u64) {
-        self.last_refusal[0].store(source_dev + 1, Relaxed);
-        self.last_refusal[1].store(target_dev + 1, Relaxed);
+    /// Remembers that the devices do not share blocks, if that of the target is known.
+    pub fn note_refusal(&self, source_dev: u64, target_dev: Option<u64>) {
+        if let Some(target_dev) = target_dev {
+            self.last_refusal[0].store(source_dev + 1, Relaxed);
+            self.last_refusal[1].store(target_dev + 1, Relaxed);
+        }
     }
 
     /// Returns a name for a temporary file that no other process uses.

@@ -47,6 +47,11 @@ impl<'a> Entry<'a> {
         self.dir.map_or(CWD, |dir| dir.target.as_fd())
     }
 
+    /// Returns the device of the target's directory; None for an operand.
+    pub fn target_dev(&self) -> Option<u64> {
+        self.dir.map(|dir| dir.target_stat.dev)
+    }
+
     /// Returns the path of the source, for messages.
     pub fn source_path(&self) -> PathBuf {
         joined(self.dir.map(|dir| dir.source_path.as_path()), self.source)

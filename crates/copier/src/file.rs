@@ -285,7 +285,7 @@ pub(crate) fn fill_with_engine(
 ) -> CopyResult<u64> {
     let (source_path, target_path) = (entry.source_path(), entry.target_path());
     context.control.set_current(target_path.as_os_str().as_encoded_bytes());
-    let may_share = context.may_share(stat.dev, entry.dir.map_or(0, |dir| dir.target_stat.dev));
+    let may_share = context.may_share(stat.dev, entry.target_dev());
     let job = ContentJob {
         source,
         source_path: &source_path,
@@ -300,10 +300,8 @@ pub(crate) fn fill_with_engine(
         Some(journal) => copy_rest(context, worker, entry, source, stat, &target.file, journal)?,
         None => copy_content(&job, options, control, &mut worker.buffer, &mut worker.tally)?,
     };
-    if result.cannot_share
-        && let Some(dir) = entry.dir
-    {
-        context.note_refusal(stat.dev, dir.target_stat.dev);
+    if result.cannot_share {
+        context.note_refusal(stat.dev, entry.target_dev());
     }
     let kept = target.journal.as_ref().map_or(0, |journal| journal.verified_bytes);
     worker.tally.kept_bytes += kept;

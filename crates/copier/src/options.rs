@@ -215,6 +215,15 @@ impl CopyOptions {
         if self.atomic { CopySync::Full } else { self.sync }
     }
 
+    /// Returns whether a copy may share the blocks of its source, which copies holes as they are and leaves the page cache alone.
+    pub(crate) fn permits_sharing(&self) -> bool {
+        matches!(self.method, CopyMethod::Auto | CopyMethod::Reflink)
+            && self.reflink != Tristate::Never
+            && self.sparse == Tristate::Auto
+            && self.holes == HoleSearch::Seek
+            && !self.drop_cache
+    }
+
     /// Returns whether the content of each file is synced: by `--sync`, or before `--verify` reads it back.
     pub(crate) fn syncs_content(&self) -> bool {
         self.sync_level() != CopySync::None || self.verify && self.kind != TargetKind::Attributes

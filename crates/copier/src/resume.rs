@@ -91,7 +91,7 @@ pub(crate) fn copy_rest(
 ) -> CopyResult<ContentResult> {
     let options = context.options;
     let begin = journal.verified_bytes;
-    let may_share = options.reflink != Tristate::Never && !options.drop_cache && begin == 0;
+    let may_share = options.permits_sharing() && begin == 0;
     let method = match may_share && share_blocks(source, target.as_fd(), &mut worker.tally).is_ok() {
         true => CopyMethod::Reflink,
         false => CopyMethod::ReadWrite,

@@ -7,10 +7,9 @@ use crate::engine::{pair_refuses, share_blocks};
 use crate::entry::Entry;
 use crate::file_stat::FileStat;
 use crate::open_target::OpenTarget;
-use crate::options::Tristate;
 
-/// Shares the blocks of a small file, which costs as much CPU time as a read and a write, but no space and no writeback.
-/// Returns false if the file systems do not share blocks, or the options exclude it.
+/// Shares the blocks of a small file. The call costs as much CPU time as a read and a write, but the copy takes no space and
+/// needs no writeback. Returns false if the file systems do not share blocks, or the options exclude it.
 pub(crate) fn share_small(
     context: &Context,
     worker: &mut Worker,
@@ -19,19 +18,14 @@ pub(crate) fn share_small(
     stat: &FileStat,
     target: &OpenTarget,
 ) -> bool {
-    let device = entry.dir.map_or(0, |dir| dir.target_stat.dev);
-    let options = context.options;
-    if options.reflink == Tristate::Never
-        || options.sparse != Tristate::Auto
-        || !context.may_share(stat.dev, device)
-    {
+    if !context.options.permits_sharing() || !context.may_share(stat.dev, entry.target_dev()) {
         return false;
     }
     match share_blocks(source.as_fd(), target.file.as_fd(), &mut worker.tally) {
         Ok(()) => true,
         Err(errno) => {
             if pair_refuses(errno) {
-                context.note_refusal(stat.dev, device);
+                context.note_refusal(stat.dev, entry.target_dev());
             }
             false
         }

@@ -169,12 +169,7 @@ impl ContentCopy {
     ) -> CopyResult<bool> {
         let always = options.reflink == Tristate::Always;
         let wanted = always || options.method == CopyMethod::Reflink;
-        let is_possible = matches!(options.method, CopyMethod::Auto | CopyMethod::Reflink)
-            && options.reflink != Tristate::Never
-            && options.sparse == Tristate::Auto
-            && options.holes == HoleSearch::Seek
-            && !options.drop_cache
-            && (job.may_share || wanted);
+        let is_possible = options.permits_sharing() && (job.may_share || wanted);
         if !is_possible || (job.stat.size == 0 && !always) {
             return Ok(false);
         }
