@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tempfile::TempDir;
 
@@ -64,13 +64,20 @@ impl<'a> CheckDirectory<'a> {
         match fs::read(self.path().join(name)) {
             Ok(bytes) => Ok(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => wrong(format!("{name} does not exist")),
-            Err(source) => Err(Error::File { path: Path::new(name).into(), call: "open", source }.into()),
+            Err(source) => Err(self.read_error(name, source).into()),
         }
     }
 
-    /// Returns the bytes of a file now; none if it does not exist.
-    pub fn now(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path().join(name)).unwrap_or_default()
+    /// Returns the bytes of a file that the solution may make later; none if it does not exist yet.
+    pub fn get_if_made(&self, name: &str) -> Result<Vec<u8>, Error> {
+        match fs::read(self.path().join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            read => read.map_err(|source| self.read_error(name, source)),
+        }
+    }
+
+    fn read_error(&self, name: &str, source: io::Error) -> Error {
+        Error::File { path: self.path().join(name), call: "open", source }
     }
 
     /// Prepares a run of the solution with these arguments.

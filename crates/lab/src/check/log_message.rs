@@ -4,6 +4,7 @@ use super::calls::{CallDirection, traced};
 use super::check_directory::CheckDirectory;
 use super::expect::{self, AT_ONCE, same, shaped};
 use super::{Exercise, Requirement, Test, wrong};
+use crate::Error;
 
 pub(super) const EXERCISE: Exercise = Exercise {
     name: "log_message",
@@ -132,32 +133,36 @@ fn append(dir: &CheckDirectory) -> Test {
     same("a log of yesterday", b"of yesterday\nof today", messages(&dir.get(LOG)?)?.join("\n").as_bytes())
 }
 
-fn has(dir: &CheckDirectory, message: &str) -> bool {
-    dir.now(LOG).windows(message.len() + 1).any(|window| window == format!("{message}\n").as_bytes())
+fn has(dir: &CheckDirectory, message: &str) -> Result<bool, Error> {
+    let (log, line) = (dir.get_if_made(LOG)?, format!("{message}\n"));
+    Ok(log.windows(line.len()).any(|window| window == line.as_bytes()))
 }
 
 fn at_once(dir: &CheckDirectory) -> Test {
     let mut running = dir.run(&["-l", "-w", "30", "first", "second"]).start()?;
-    match running.until(AT_ONCE, || has(dir, "first")) {
-        true if has(dir, "second") => {
+    // An error ends the wait and is returned by the next read.
+    let came = running.until(AT_ONCE, || has(dir, "first").unwrap_or(true));
+    match came && has(dir, "first")? {
+        true if has(dir, "second")? => {
             wrong("-w 30: the second message was logged before the end of the wait")
         }
         true => Ok(()),
         false => {
-            wrong(format!("2 s after the start of a wait of 30 s app.log has {} bytes", dir.now(LOG).len()))
+            let bytes = dir.get_if_made(LOG)?.len();
+            wrong(format!("2 s after the start of a wait of 30 s app.log has {bytes} bytes"))
         }
     }
 }
 
 fn killed(dir: &CheckDirectory) -> Test {
     let mut running = dir.run(&["-l", "-w", "0.2", "first", "second", "third", "last"]).start()?;
-    let came = running.until(AT_ONCE, || has(dir, "second"));
-    let ended = has(dir, "last");
+    let came = running.until(AT_ONCE, || has(dir, "second").unwrap_or(true));
+    let ended = has(dir, "last")?;
     running.kill();
-    match came && !ended && has(dir, "first") && has(dir, "second") {
+    match came && !ended && has(dir, "first")? && has(dir, "second")? {
         true => Ok(()),
         false if ended => wrong("all messages were written together, after the last wait of -w 0.2"),
-        false => wrong(format!("killed after 2 s: app.log has {} bytes", dir.now(LOG).len())),
+        false => wrong(format!("killed after 2 s: app.log has {} bytes", dir.get_if_made(LOG)?.len())),
     }
 }
 
@@ -172,13 +177,13 @@ fn one_write(dir: &CheckDirectory) -> Test {
 /// Appends a line where a program without O_APPEND writes next.
 fn shared(dir: &CheckDirectory) -> Test {
     let mut running = dir.run(&["-l", "-w", "0.3", "first", "second"]).start()?;
-    running.until(AT_ONCE, || has(dir, "first"));
+    running.until(AT_ONCE, || has(dir, "first").unwrap_or(true));
     let other = std::fs::File::options().append(true).create(true).open(dir.path().join(LOG));
     let written =
         other.and_then(|mut log| std::io::Write::write_all(&mut log, b"[2025-07-22 10:30:00] of another\n"));
     written.map_err(|source| crate::Error::File { path: LOG.into(), call: "write", source })?;
     running.end(AT_ONCE * 2)?.well()?;
-    match has(dir, "of another") && has(dir, "second") {
+    match has(dir, "of another")? && has(dir, "second")? {
         true => Ok(()),
         false => wrong("a line that another program appended between two messages is missing"),
     }

@@ -4,6 +4,7 @@ use super::calls::{CallDirection, traced};
 use super::check_directory::CheckDirectory;
 use super::expect::{self, AT_ONCE, same, shaped};
 use super::{CheckFailure, Exercise, Requirement, Test, wrong};
+use crate::Error;
 
 pub(super) const EXERCISE: Exercise = Exercise {
     name: "sensor_csv",
@@ -133,8 +134,13 @@ fn values(dir: &CheckDirectory) -> Test {
 }
 
 /// Returns the number of complete lines now.
-fn count(dir: &CheckDirectory) -> usize {
-    dir.now(CSV).iter().filter(|&&c| c == b'\n').count()
+fn count(dir: &CheckDirectory) -> Result<usize, Error> {
+    Ok(dir.get_if_made(CSV)?.iter().filter(|&&c| c == b'\n').count())
+}
+
+/// Returns whether the file has so many lines, or cannot be read, which the next read then reports.
+fn has_lines(dir: &CheckDirectory, least: usize) -> bool {
+    count(dir).map_or(true, |lines| lines >= least)
 }
 
 /// Runs the solution for two readings and calls `action` after the first, then `judge` with the contents of the file. On a busy machine
@@ -145,7 +151,7 @@ fn after_first(dir: &CheckDirectory, action: impl Fn() -> Test, judge: impl Fn(&
         dir.put(SENSOR, "25500\n")?;
         let mut running = dir.run(&["-n", "2", "-i", interval, SENSOR]).start()?;
         // A program that buffers its lines shows none; then the action runs during the wait.
-        running.until(patience, || count(dir) > 0);
+        running.until(patience, || has_lines(dir, 1));
         action()?;
         running.end(AT_ONCE * 3)?;
         Ok(judge(&dir.get(CSV)?))
@@ -195,21 +201,24 @@ fn torn(dir: &CheckDirectory) -> Test {
 fn at_once(dir: &CheckDirectory) -> Test {
     dir.put(SENSOR, "25500\n")?;
     let mut running = dir.run(&["-n", "2", "-i", "30", SENSOR]).start()?;
-    match running.until(AT_ONCE, || count(dir) > 0) {
+    match running.until(AT_ONCE, || has_lines(dir, 1)) && count(dir)? > 0 {
         true => Ok(()),
-        false => wrong(format!("-i 30: after 2 s temperatures.csv has {} bytes", dir.now(CSV).len())),
+        false => {
+            wrong(format!("-i 30: after 2 s temperatures.csv has {} bytes", dir.get_if_made(CSV)?.len()))
+        }
     }
 }
 
 fn killed(dir: &CheckDirectory) -> Test {
     dir.put(SENSOR, "25500\n")?;
     let mut running = dir.run(&["-n", "1000", "-i", "0.05", SENSOR]).start()?;
-    let came = running.until(AT_ONCE, || count(dir) >= 3);
+    let came = running.until(AT_ONCE, || has_lines(dir, 3));
     running.kill();
     match came {
         true => degrees(&dir.get(CSV)?).map(drop),
         false => {
-            wrong(format!("killed after 2 s with a reading every 0.05 s: the file has {} lines", count(dir)))
+            let lines = count(dir)?;
+            wrong(format!("killed after 2 s with a reading every 0.05 s: the file has {lines} lines"))
         }
     }
 }
@@ -241,14 +250,10 @@ fn gap_once(dir: &CheckDirectory) -> Test {
     let (sensor, away) = (dir.path().join(SENSOR), dir.path().join("away"));
     dir.put(SENSOR, "25500\n")?;
     let moved = |from: &std::path::Path, to: &std::path::Path| {
-        std::fs::rename(from, to).map_err(|source| crate::Error::File {
-            path: to.into(),
-            call: "rename",
-            source,
-        })
+        std::fs::rename(from, to).map_err(|source| Error::File { path: to.into(), call: "rename", source })
     };
     let mut running = dir.run(&["-n", "6", "-i", "0.2", SENSOR]).start()?;
-    running.until(AT_ONCE / 4, || count(dir) > 0);
+    running.until(AT_ONCE / 4, || has_lines(dir, 1));
     moved(&sensor, &away)?;
     std::thread::sleep(std::time::Duration::from_millis(300));
     moved(&away, &sensor)?;
@@ -270,7 +275,7 @@ fn gap_once(dir: &CheckDirectory) -> Test {
 fn closed(dir: &CheckDirectory) -> Test {
     dir.put(SENSOR, "25500\n")?;
     dir.run(&["-n", "40", "-i", "0", SENSOR]).descriptors(12).done()?.well()?;
-    match count(dir) {
+    match count(dir)? {
         40 => Ok(()),
         lines => wrong(format!("40 readings with 12 descriptors left {lines} lines")),
     }
