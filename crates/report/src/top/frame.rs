@@ -12,14 +12,14 @@ use super::{Foot, TopView, list};
 use crate::number::percent;
 use crate::text::{clean, shorten, width, wrap};
 
-/// Lines around the rows: two on top, the head, two for the selected process, the foot.
-const AROUND: u16 = 6;
+/// The lines that are no rows: two of the header, the head of the list, two of the selected process, the foot.
+const FIXED_LINES: u16 = 6;
 
 /// Draws the whole screen; a terminal that is too small shows the upper part.
 pub fn draw(view: &TopView, area: Rect, buffer: &mut Buffer) {
     let chosen = view.selection.select(view.survey);
-    top(view, &chosen, area, buffer);
-    let rows = usize::from(area.height.saturating_sub(AROUND)).max(1);
+    header(view, &chosen, area, buffer);
+    let rows = usize::from(area.height.saturating_sub(FIXED_LINES)).max(1);
     let at = chosen.iter().position(|one| view.selected == Some(one.pid)).unwrap_or(0);
     let first = at.saturating_sub(rows - 1);
     let middle = Rect { y: area.y + 2, height: (rows as u16 + 1).min(area.height.saturating_sub(2)), ..area };
@@ -29,10 +29,11 @@ pub fn draw(view: &TopView, area: Rect, buffer: &mut Buffer) {
     } else if middle.height > 0 {
         list::draw(view, &chosen[first.min(chosen.len())..], middle, buffer);
     }
-    if area.height >= AROUND {
-        let one = chosen.get(at).filter(|one| view.help.is_none() && view.selected == Some(one.pid));
-        one.iter()
-            .for_each(|one| detail(view, one, Rect { y: area.bottom() - 3, height: 2, ..area }, buffer));
+    if area.height >= FIXED_LINES {
+        let selected = chosen.get(at).filter(|one| view.help.is_none() && view.selected == Some(one.pid));
+        if let Some(one) = selected {
+            detail(view, one, Rect { y: area.bottom() - 3, height: 2, ..area }, buffer);
+        }
         foot(view, Rect { y: area.bottom() - 1, height: 1, ..area }, buffer);
     }
 }
@@ -46,19 +47,15 @@ fn line(view: &TopView, text: &str, area: Rect, style: CellStyle, buffer: &mut B
     buffer.set_string(area.x, area.y, text, style);
 }
 
-fn top(view: &TopView, chosen: &[&ProcessActivity], area: Rect, buffer: &mut Buffer) {
+fn header(view: &TopView, chosen: &[&ProcessActivity], area: Rect, buffer: &mut Buffer) {
     let bold = CellStyle::new().add_modifier(Modifier::BOLD);
     let survey = view.survey;
-    let text = match survey.elapsed_s > 0.0 {
-        true => {
-            let with = |totals: String| format!("weir top · {} · {totals}", processes(chosen.len()));
-            Some(with(totals(chosen)))
-                .filter(|text| width(text) <= usize::from(area.width))
-                .unwrap_or_else(|| with(short_totals(chosen)))
-        }
-        false => {
-            format!("weir top · {} · the first survey takes {} s", processes(chosen.len()), view.interval_s)
-        }
+    let with = |end: String| format!("weir top · {} · {end}", processes(chosen.len()));
+    let text = if survey.elapsed_s > 0.0 {
+        let long = with(totals(chosen));
+        if width(&long) <= usize::from(area.width) { long } else { with(short_totals(chosen)) }
+    } else {
+        with(format!("the first survey takes {} s", view.interval_s))
     };
     line(view, &text, area, bold, buffer);
     let cost = percent(if survey.elapsed_s > 0.0 { survey.cost_s / survey.elapsed_s } else { 0.0 });
@@ -166,7 +163,8 @@ fn help_lines(columns: usize) -> Vec<String> {
          before the first survey."
             .to_string(),
         format!(
-            "{FOREIGN} after a PID: weir may not read it. Root with CAP_SYS_PTRACE may, if it has its capabilities."
+            "{FOREIGN} after a PID: weir may not read it. Root with CAP_SYS_PTRACE may, unless the process has a capability \
+             that root lacks."
         ),
     ];
     keys.chain([String::new()]).chain(notes.iter().flat_map(|note| wrap(note, columns, "", ""))).collect()
