@@ -165,8 +165,8 @@ impl<'a> RuleContext<'a> {
         self.call_counts.get(&pid).copied().unwrap_or(0)
     }
 
-    /// Returns the bytes of a stream with those that its process moved in a gap in this direction, and that no file position
-    /// assigns to a stream.
+    /// Returns the bytes of a stream, and those that its process moved in this direction in gaps and that no file position assigns
+    /// to a stream.
     pub fn with_unassigned(&self, stream: &StreamCounts) -> u64 {
         let unassigned = self.unassigned_bytes.get(&(stream.pid, stream.image, stream.direction));
         stream.bytes.saturating_add(unassigned.copied().unwrap_or(0))
@@ -214,7 +214,7 @@ impl<'a> RuleContext<'a> {
         chosen.map(|stream| &*stream.sum)
     }
 
-    /// Returns all merged streams.
+    /// Returns the merged streams of both directions, also the entries for calls whose stream is unknown.
     pub fn merged_streams_of_all(&self) -> impl Iterator<Item = &StreamCounts> {
         self.merged.all().iter().map(|stream| &*stream.sum)
     }
@@ -240,8 +240,8 @@ impl<'a> RuleContext<'a> {
         self.process(pid)?.image_at(at_s)
     }
 
-    /// Returns the open file of a descriptor at a time: from the process's own streams, calls and snapshots, else from those
-    /// of the ancestor that it inherited the descriptor from.
+    /// Returns the open file of a descriptor at a time, as the streams, calls and snapshots of the process show it. If they do not,
+    /// returns what those of its nearest ancestor show at the time of the fork.
     pub fn file_at(&self, pid: u32, fd: i32, at_s: f64) -> Option<u32> {
         let (mut pid, mut at_s) = (pid, at_s);
         for _ in 0..MAX_GENERATIONS {

@@ -1,9 +1,9 @@
-//! Flushes that a killed process was in the middle of, of runtimes that schedule threads by themselves.
+//! Flushes that the kill of a process interrupted, in runtimes that schedule their threads by themselves.
 
 /// The registers of a thread in user mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadRegisters {
-    /// The general registers in the order of their numbers in x86-64 instructions.
+    /// The general registers, indexed by their numbers in x86-64 instructions.
     pub general: [u64; 16],
     /// The address of the next instruction.
     pub next: u64,
@@ -12,12 +12,12 @@ pub struct ThreadRegisters {
 /// The number of the stack pointer in [`ThreadRegisters::general`].
 pub const STACK_POINTER: usize = 4;
 
-/// A thread that may be in a flush of one of some streams.
+/// A thread of the runtime that may have been in a flush of one of its streams.
 #[derive(Debug, Clone)]
 pub struct SuspendedFlush {
-    /// The registers with which it goes on.
+    /// The registers with which the thread continues.
     pub registers: ThreadRegisters,
-    /// The streams, by the addresses of their [`crate::CountWord`].
+    /// The addresses of the [`crate::CountWord`] of those streams.
     pub notes: Vec<u64>,
     /// A word of the runtime that asks the thread to yield, and a value that does not.
     pub yield_word: (u64, u64),
@@ -28,7 +28,7 @@ pub struct SuspendedFlush {
 pub struct SuspendedFlushes {
     /// The threads that may be in a flush.
     pub flushes: Vec<SuspendedFlush>,
-    /// Streams of which this is unknown, by the addresses of their [`crate::CountWord`].
+    /// Streams that a thread may or may not have been flushing, by the addresses of their [`crate::CountWord`].
     pub unknown: Vec<u64>,
     /// Streams whose memory is not in use any more.
     pub freed: Vec<u64>,

@@ -1,5 +1,5 @@
-//! Completes the store of putc(3), of OCaml's output_char and of libc++'s sputc: a stream counts a byte one instruction before it
-//! stores the byte.
+//! Completes a store that the kill interrupted. putc(3), OCaml's output_char and libc++'s sputc count a byte one instruction before
+//! they store it, so a thread that is killed between both has counted a byte that the buffer lacks.
 
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::{Memory, ProcessMemory};

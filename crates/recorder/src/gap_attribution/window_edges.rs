@@ -41,13 +41,14 @@ impl GapAttribution<'_> {
         self.near(&self.gap.window_before, |active| active.last_s >= since_s)
     }
 
+    /// Returns the streams in the gap's direction that have calls in a window and are near its edge.
     fn near(
         &self,
         window: &WindowActivity,
-        is: impl Fn(&StreamActivity) -> bool,
+        is_near: impl Fn(&StreamActivity) -> bool,
     ) -> Vec<(FdFile, StreamActivity)> {
         let same_direction = window.iter().filter(|((_, direction), active)| {
-            *direction == self.direction && active.calls > 0 && is(active)
+            *direction == self.direction && active.calls > 0 && is_near(active)
         });
         same_direction.map(|((fd_file, _), active)| (*fd_file, *active)).collect()
     }
