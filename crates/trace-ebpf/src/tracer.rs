@@ -171,6 +171,8 @@ impl Tracer<'_> {
         if self.tracees.remove(&tid).is_some() {
             self.ended.insert(tid);
         }
+        // The event of its execve(2) may be handled later.
+        self.ended.extend(self.go_exit_watches.process_of(tid));
         self.go_exit_watches.remove(tid);
         self.exit_writes.forget(tid);
         self.launchers.remove(&tid);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use weir_sys::clock::now_ns;
 use weir_sys::{executable, file_system::status, process_stat, process_status, ptrace};
 use weir_trace_api::RawEventKind;
+use weir_walkers::is_go;
 
 use super::{Tracer, needs_stops};
 use crate::go_exit_watch::has_thread_in_execve;
@@ -82,7 +83,7 @@ impl Tracer<'_> {
             let _ended = ptrace::interrupt(pid);
         } else if seized && !is_gone() {
             self.awaiting_library.push((pid, Instant::now()));
-        } else if wanted {
+        } else if wanted || is_gone() && is_go(exe) {
             self.emit(pid, RawEventKind::Unstopped);
         } else {
             self.go_exit_watches.await_thread(pid, &link);
