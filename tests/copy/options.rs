@@ -191,6 +191,12 @@ fn events_are_lines_of_json() {
     let wanted = shell(dir.path(), "sha256sum < s/f");
     assert_eq!(file["sha256"].as_str(), wanted.split(' ').next());
     assert_eq!(events.last().expect("an event")["result"]["files"], 2);
+    // A byte that is no UTF-8 is U+10FE00 plus the byte, so two names stay different.
+    shell(dir.path(), r"mkdir n; echo 1 > $'n/a\xfe'; echo 2 > $'n/a\xff'");
+    let output = text(&copy(dir.path(), &["-r", "--verify", "--events", "-", "n", "u"]).stdout);
+    for letter in ['\u{10FEFE}', '\u{10FEFF}'] {
+        assert!(output.contains(&format!("\"source\":\"n/a{letter}\"")), "{output}");
+    }
 }
 
 #[test]

@@ -125,3 +125,48 @@ fn a_tree_continues_with_the_files_that_are_missing() {
     );
     assert!(refused.contains("--resume cannot read a stream"), "{refused}");
 }
+
+#[test]
+fn a_killed_tree_of_small_files_leaves_no_temporary_file() {
+    let dir = disk_dir();
+    shell(dir.path(), "mkdir s; for i in $(seq 12); do head -c 4000000 /dev/urandom > s/$i; done");
+    for options in [&["copy", "-r", "--limit", "20MB/s"][..], &["copy", "-rT", "--limit", "20MB/s"]] {
+        let mut command = weir(dir.path(), &[options, &["--resume", "s", "t"]].concat());
+        let mut child = KillOnDrop(command.stderr(Stdio::null()).spawn().expect("weir"));
+        wait_for("a temporary file", || {
+            let is_there = dir.path().join("t").is_dir();
+            is_there && kept(&dir.path().join("t")).iter().any(|name| name.ends_with(".new"))
+        });
+        kill_process(Pid::from_child(&child.0), Signal::KILL).expect("kill");
+        child.0.wait().expect("its end");
+    }
+    assert!(!kept(&dir.path().join("t")).is_empty(), "the kill left nothing, so the test shows nothing");
+    let output = run(dir.path(), &["copy", "-rT", "--quiet", "--resume", "s", "t"]);
+    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+    shell(dir.path(), "diff -r s t");
+    assert!(kept(dir.path()).is_empty(), "{:?}", names(dir.path()));
+}
+
+#[test]
+fn a_temporary_file_that_another_weir_writes_stays() {
+    let dir = disk_dir();
+    shell(dir.path(), "echo new > s");
+    let hold = |time: &str| {
+        let lock = "exec 9>.weir-resume-$(printf t | sha256sum | head -c 16).new; flock 9;";
+        format!("{lock} (sleep {time}) & exec 9>&-; {WEIR} copy --resume s t; wait")
+    };
+    shell(dir.path(), &hold("0.3"));
+    shell(dir.path(), "cmp s t; rm t");
+    let output =
+        Command::new("bash").args(["-ec", &hold("4")]).current_dir(dir.path()).output().expect("bash");
+    assert!(text(&output.stderr).contains("another weir copies to this target"), "{}", text(&output.stderr));
+    assert_eq!(kept(dir.path()).len(), 1);
+    // A link of another user must not be followed.
+    shell(
+        dir.path(),
+        "echo precious > p; rm .weir-resume-*; ln -s p .weir-resume-$(printf t | sha256sum | head -c 16).new",
+    );
+    let output = run(dir.path(), &["copy", "--resume", "s", "t"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert_eq!(shell(dir.path(), "cat p"), "precious\n");
+}

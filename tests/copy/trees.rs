@@ -1,6 +1,8 @@
 //! Trees: equal to cp -a's.
 
-use crate::common::{disk_dir, is_root};
+use std::process::Command;
+
+use crate::common::{WEIR, disk_dir, is_root, skip};
 use crate::{copy, failed_copy, shell};
 
 /// Makes a tree with names, holes, links and special files that are seldom tested.
@@ -123,4 +125,20 @@ fn links_of_the_source_are_not_followed_in_a_tree() {
         assert!(failed_copy(dir.path(), &["-r", "s2", "u"]).contains("non-directory"));
         assert_eq!(shell(dir.path(), "ls secret"), "f\n");
     }
+}
+
+#[test]
+fn attributes_of_the_file_system_stay_behind() {
+    const NAME: &str = "attributes of the file system";
+    let dir = disk_dir();
+    let set = r#"python3 -c 'import os
+open("s", "w").close()
+for name in ["trusted.SGI_ACL_FILE", "trusted.SGI_MAC_FILE", "trusted.of_root", "user.own"]: os.setxattr("s", name, b"v")'"#;
+    let is_set = Command::new("bash").args(["-ec", set]).current_dir(dir.path()).status().expect("bash");
+    if !is_set.success() {
+        return skip(NAME, "this user cannot set trusted attributes here");
+    }
+    shell(dir.path(), &format!("{WEIR} copy -a s t"));
+    let list = r#"python3 -c 'import os; print(*sorted(name for name in os.listxattr("t") if not name.startswith("security.")))'"#;
+    assert_eq!(shell(dir.path(), list), "trusted.of_root user.own\n");
 }

@@ -27,7 +27,9 @@ pub trait CopyReporter: Sync {
     fn copied(&self, source: &Path, target: &Path, backup: Option<&Path>);
     /// Reports how the content of a regular file was copied.
     fn content(&self, source: &Path, target: &Path, result: &ContentResult);
-    /// Reports a condition that is no error.
+    /// Reports a fact that makes no difference to the copy.
+    fn note(&self, text: &str);
+    /// Reports a condition that is no error, but that the user should know.
     fn warning(&self, text: &str);
     /// Reports a file that could not be copied; the copy continues with the next one.
     fn error(&self, error: &CopyError);

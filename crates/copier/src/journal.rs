@@ -63,16 +63,18 @@ pub(crate) struct Journal {
     pub verified_bytes: u64,
 }
 
-/// Returns the names of the temporary file and its journal: short, and the same in each run.
+/// Returns the names of the temporary file and its journal.
 pub(crate) fn names(target: &CStr) -> (CString, CString) {
+    (name(target, ""), name(target, ".journal"))
+}
+
+/// Returns the name of a file beside the target: short, and the same in each run.
+pub(crate) fn name(target: &CStr, end: &str) -> CString {
     let hash = Sha256::digest(base_name(target));
     let hex: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    let name = |end: &str| {
-        let folder = &target.to_bytes()[..target.to_bytes().len() - base_name(target).len()];
-        let name = format!(".weir-resume-{hex}{end}");
-        CString::new([folder, name.as_bytes()].concat()).expect("no NUL byte in a C string")
-    };
-    (name(""), name(".journal"))
+    let folder = &target.to_bytes()[..target.to_bytes().len() - base_name(target).len()];
+    let name = format!(".weir-resume-{hex}{end}");
+    CString::new([folder, name.as_bytes()].concat()).expect("no NUL byte in a C string")
 }
 
 fn base_name(target: &CStr) -> &[u8] {
@@ -87,21 +89,36 @@ fn open_own(entry: &Entry, name: &CStr) -> CopyResult<(OwnedFd, FileStat)> {
     let open = || openat(entry.target_dir(), name, flags, Mode::from_raw_mode(0o600));
     let file = retry_on_intr(open).on(&path, "open")?;
     let stat: FileStat = rustix::fs::fstat(&file).on(&path, "fstat")?.into();
+    check_own(&stat, &path)?;
+    Ok((file, stat))
+}
+
+/// Refuses a file that is not a regular file of this user with one name.
+pub(crate) fn check_own(stat: &FileStat, path: &Path) -> CopyResult<()> {
     let is_own = stat.kind() == FileType::RegularFile
         && stat.uid == rustix::process::geteuid().as_raw()
         && stat.links == 1;
     match is_own {
-        true => Ok((file, stat)),
+        true => Ok(()),
         false => Err(CopyError::Refused(format!(
             "{} is not a file that weir made for you: look at it, and remove it",
-            quoted(&path)
+            quoted(path)
         ))),
     }
 }
 
-/// Locks a journal. Returns false if another process keeps it locked. A weir that was killed keeps it for a moment: the process
+/// Returns the error of a target whose file `locked` another process has locked.
+pub(crate) fn busy(entry: &Entry, locked: &Path) -> CopyError {
+    CopyError::Refused(format!(
+        "{}: another weir copies to this target now (it has locked {}): wait for its end",
+        quoted(&entry.target_path()),
+        quoted(locked)
+    ))
+}
+
+/// Locks a file. Returns false if another process keeps it locked. A weir that was killed keeps it for a moment: the process
 /// that copies ends after the one that was killed.
-fn lock(context: &Context, file: &OwnedFd, path: &Path) -> CopyResult<bool> {
+pub(crate) fn lock(context: &Context, file: &OwnedFd, path: &Path) -> CopyResult<bool> {
     /// A process ends that late if it is in a write(2) of one chunk to a slow disk.
     const PATIENCE: Duration = Duration::from_secs(2);
     const PAUSE: Duration = Duration::from_millis(20);
@@ -128,11 +145,7 @@ impl Journal {
         let path = entry.with_target(&name).target_path();
         let (file, _) = open_own(entry, &name)?;
         if !lock(context, &file, &path)? {
-            return Err(CopyError::Refused(format!(
-                "{}: another weir copies to this target now (it has locked {}): wait for its end",
-                quoted(&entry.target_path()),
-                quoted(&path)
-            )));
+            return Err(busy(entry, &path));
         }
         let (temporary, _) = open_own(entry, &temporary_name)?;
         let mut journal = Self { file: file.into(), name, verified_bytes: 0 };

@@ -31,6 +31,7 @@ mod tally;
 mod target;
 mod tree;
 mod tree_marker;
+mod undivided;
 mod verify;
 mod volatile;
 

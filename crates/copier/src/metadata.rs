@@ -19,6 +19,9 @@ use crate::tally::CopyTally;
 const ACCESS_ACL: &CStr = c"system.posix_acl_access";
 const DEFAULT_ACL: &CStr = c"system.posix_acl_default";
 const SELINUX: &[u8] = b"security.selinux";
+/// Names, or their beginnings, of attributes that are no data of the user: XFS shows its ACLs and file attributes as such, IMA's
+/// checksum is written by the kernel only, AFS shows its own state. libattr leaves the same out (/etc/xattr.conf).
+const OF_THE_FILE_SYSTEM: [&[u8]; 4] = [b"system.", b"trusted.SGI_", b"security.evm", b"afs."];
 /// The most bytes of a value or a list: `XATTR_SIZE_MAX` (linux/limits.h).
 const VALUE_BYTES: usize = 64 << 10;
 
@@ -126,8 +129,7 @@ fn copy_xattrs(context: &Context, of: &Attributes, tally: &mut CopyTally) -> Cop
         let is_wanted = match () {
             () if is_acl => wanted.mode,
             () if bytes == SELINUX => wanted.context,
-            // Other attributes of this kind belong to the file system (NFS ACLs).
-            () => wanted.xattr && !bytes.starts_with(b"system."),
+            () => wanted.xattr && !OF_THE_FILE_SYSTEM.iter().any(|begin| bytes.starts_with(begin)),
         };
         if !is_wanted || (name == DEFAULT_ACL && !of.is_directory) {
             continue;

@@ -16,6 +16,7 @@ use crate::journal::Journal;
 use crate::resume::is_resumable;
 use crate::stream_file::{check_device, check_promises};
 use crate::target::{TargetState, behind_link, create_new, open_existing, prepare_target, quoted};
+use crate::undivided::create_undivided;
 
 /// An open target whose content is not complete.
 pub(crate) struct OpenTarget {
@@ -132,6 +133,9 @@ fn open_temporary(
         let (file, temporary, journal) = Journal::open(context, entry, target, source)?;
         // It was created for its owner only; `resume` sets the mode when it is complete.
         (file, temporary, Some(journal), None)
+    } else if context.options.resume {
+        let (file, temporary) = create_undivided(context, entry, target, mode)?;
+        (file, temporary, None, Some(mode))
     } else {
         let temporary = beside(target, &context.temporary_name());
         let file =

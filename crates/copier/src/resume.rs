@@ -98,7 +98,7 @@ pub(crate) fn copy_rest(
     };
     let hole_bytes = if method == CopyMethod::ReadWrite {
         if begin > 0 {
-            context.reporter.warning(&format!(
+            context.reporter.note(&format!(
                 "{}: continues at byte {begin} of {}; the bytes before it were read back and are right",
                 quoted(&entry.target_path()),
                 stat.size

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 use weir_copier::{ContentResult, CopyControl, CopyMethod, CopyPhase};
 use weir_model::copy::CopyDocument;
+use weir_model::text_of;
 
 /// Value of `schema` in the first event.
 const SCHEMA: &str = "weir-copy-event/1";
@@ -73,8 +74,8 @@ impl EventLog {
         let sha256 = result.verified.map(|verified| hex(&verified.sha256));
         self.write(&json!({
             "event": "file",
-            "source": source.to_string_lossy(),
-            "target": target.to_string_lossy(),
+            "source": text_of(source),
+            "target": text_of(target),
             "method": result.method.name(),
             "bytes": result.bytes,
             "hole_bytes": result.hole_bytes,

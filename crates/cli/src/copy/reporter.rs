@@ -36,8 +36,10 @@ impl TerminalReporter {
             events: Arc::clone(events),
             bar,
             explains,
-            // A method that was chosen by its name, and is not used, is worth a line in any case.
-            says_fallbacks: explains || args.cp.verbose || args.how.method != CopyMethod::Auto,
+            // A method that was chosen by its name, and is not used, is worth a line without --verbose.
+            says_fallbacks: explains
+                || args.cp.verbose
+                || (args.how.method != CopyMethod::Auto && !args.output.is_quiet()),
             quiet: args.output.is_quiet(),
             failure: Mutex::default(),
         }
@@ -103,6 +105,13 @@ impl CopyReporter for TerminalReporter {
             };
             let price = format_seconds(verified.seconds);
             self.say(&format!("{name}: {from}, equal; sha256 {}; took {price}", hex(&verified.sha256)));
+        }
+    }
+
+    fn note(&self, text: &str) {
+        self.events.message("warning", text);
+        if !self.quiet {
+            self.say(text);
         }
     }
 
