@@ -3,12 +3,12 @@
 
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::{Memory, ProcessMemory};
-use weir_walkers::PendingBytes;
+use weir_walkers::{GLIBC_WRITE_POINTER, PendingBytes};
 
 use super::killed_thread::KilledThread;
 
-/// The offset of `_IO_write_ptr` in glibc's FILE and of `wpos` in musl's.
-const WRITE_POINTER: u64 = 40;
+/// The offset of `_IO_write_ptr` in glibc's FILE; that of `wpos` in musl's is equal.
+const WRITE_POINTER: u64 = GLIBC_WRITE_POINTER as u64;
 
 /// Replaces the last pending byte by the byte that one of the killed threads was about to store there.
 pub(super) fn complete(tid: u32, threads: &[KilledThread], pending: &mut PendingBytes) {

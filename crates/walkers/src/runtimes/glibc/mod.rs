@@ -34,7 +34,8 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
 /// 2.1.
 pub(crate) const FILE_BYTES: usize = 224;
 pub(crate) const WRITE_BASE: usize = 32;
-pub(crate) const WRITE_PTR: usize = 40;
+/// Offset of `_IO_write_ptr`, up to which the bytes are pending.
+pub const WRITE_PTR: usize = 40;
 /// Offsets of `_IO_buf_base` and `_IO_buf_end`.
 pub(crate) const BUFFER_START: usize = 56;
 pub(crate) const BUFFER_END: usize = 64;
