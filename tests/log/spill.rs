@@ -192,3 +192,84 @@ fn spilled_records_outlive_a_kill() {
     assert!(gaps <= 1, "only the buffer of the log is lost: {gaps} gaps");
     assert!(numbers.len() * 13 > spilled as usize, "{} records", numbers.len());
 }
+
+/// Puts a spill file into the directory, as an earlier collector of the log left it.
+fn leave_spill(dir: &Path, lines: usize) -> std::path::PathBuf {
+    std::fs::create_dir_all(dir.join("spill")).expect("a directory");
+    let log = dir.canonicalize().expect("a path").join("out");
+    let header = format!("weir-spill/1 stream 00000000000000000000 1 {} s\n", log.display());
+    let records: String = (0..lines).map(|number| format!("stream {number:05}\n")).collect();
+    let path = dir.join("spill/weir-spill.1.s.0");
+    std::fs::write(&path, header + &records).expect("written");
+    path
+}
+
+/// The second collector starts on the full disk, and is killed too.
+#[test]
+fn spilled_records_outlive_a_second_kill() {
+    let test = "spilled_records_outlive_a_second_kill";
+    let Some(disk) = SmallDisk::for_test(test, "4m") else { return };
+    let dir = disk_dir();
+    let listen = ["--listen", "unix:s"];
+    let mut collector = spilling(&disk, dir.path(), &listen);
+    let mut stream = UnixStream::connect(dir.path().join("s")).expect("connected");
+    for number in 0..60_000 {
+        stream.write_all(format!("stream {number:05}\n").as_bytes()).expect("sent");
+    }
+    wait_for("a spill file", || spilled_bytes(dir.path()) > 400_000);
+    collector.signal(libc::SIGKILL);
+    collector.child().wait().expect("it ends");
+    let spilled = spilled_bytes(dir.path());
+    // Room for a part of the spilled records only.
+    std::fs::write(disk.path().join("ballast"), vec![0; 3_800_000]).expect("written");
+    let log = disk.path().join("out");
+    let arguments =
+        ["-o", log.to_str().expect("a path"), "--overflow", "spill", "--spill", "spill", "--memory", "10K"];
+    let mut collector = Collector::start(dir.path(), &[&arguments[..], &listen].concat());
+    wait_for("a full disk", || collector.errors().contains("ENOSPC"));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(!collector.errors().contains("in the log now"), "{}", collector.errors());
+    assert_eq!(spilled_bytes(dir.path()), spilled, "the file stays until the log has its bytes");
+    collector.signal(libc::SIGKILL);
+    collector.child().wait().expect("it ends");
+    let collector = spilling_on(&disk, dir.path(), &listen);
+    wait_for("the records", || collector.errors().contains("are in the log now"));
+    assert_eq!(spilled_bytes(dir.path()), 0, "the file is removed");
+    assert_eq!(collector.stop(), 0);
+    let lines = lines_of(&log, 1);
+    let mut numbers: Vec<usize> =
+        lines.iter().filter_map(|line| line.strip_prefix("stream ")?.parse().ok()).collect();
+    assert!(numbers.len() * 13 > spilled as usize, "{} records", numbers.len());
+    numbers.sort_unstable();
+    numbers.dedup();
+    let gaps = numbers.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
+    assert!(gaps <= 1, "only the buffer of the first collector is lost: {gaps} gaps");
+}
+
+/// A budget, a full buffer and a time let records wait in memory, where a kill loses them.
+#[test]
+fn a_spill_file_stays_until_its_records_are_written() {
+    let dir = disk_dir();
+    let path = leave_spill(dir.path(), 100);
+    let options = ["-o", "out", "--overflow", "spill", "--spill", "spill", "--listen", "unix:s"];
+    let mut collector = Collector::start(dir.path(), &[&options[..], &["--write-budget", "20KB/h"]].concat());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(path.exists() && !collector.errors().contains("in the log now"), "{}", collector.errors());
+    collector.signal(libc::SIGKILL);
+    collector.child().wait().expect("it ends");
+    assert_eq!(std::fs::read_to_string(dir.path().join("out")).expect("the log"), "");
+    for more in [&["--flush", "full"][..], &["--flush", "1h"], &["--sync", "bytes:1G"]] {
+        let path = leave_spill(dir.path(), 100);
+        let collector = Collector::start(dir.path(), &[&options[..], more].concat());
+        wait_for("the records", || collector.errors().contains("are in the log now"));
+        assert!(!path.exists());
+        assert_complete(&dir.path().join("out"), "stream", 100);
+        assert_eq!(collector.stop(), 0);
+        std::fs::remove_file(dir.path().join("out")).expect("removed");
+    }
+    let path = leave_spill(dir.path(), 100);
+    let collector = Collector::start(dir.path(), &[&options[..], &["--write-budget", "20KB/h"]].concat());
+    assert_eq!(collector.stop(), 0);
+    assert!(!path.exists());
+    assert_complete(&dir.path().join("out"), "stream", 100);
+}

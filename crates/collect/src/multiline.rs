@@ -20,6 +20,11 @@ impl Joiner {
         self.record.is_some()
     }
 
+    /// Returns the length of the held lines with their ends.
+    pub(crate) fn input_bytes(&self) -> usize {
+        self.record.as_ref().map_or(0, |record| record.len() + 1)
+    }
+
     /// Returns the record that is whole because `line` begins a new one, or would make it too long.
     pub(crate) fn take_if_new(&mut self, line: &[u8]) -> Option<Vec<u8>> {
         let held = self.record.as_ref()?;

@@ -5,7 +5,9 @@ mod spill_file;
 use std::io;
 use std::path::PathBuf;
 
-use spill_file::SpillFile;
+pub(crate) use spill_file::SpillFile;
+
+use crate::sink::LogProgress;
 
 /// Parses the first line of a spill file, and checks that its position of READ is within it.
 pub(crate) fn fuzz_header(start: &[u8]) {
@@ -100,7 +102,6 @@ pub(crate) struct LeftBacklog {
     pub(crate) backlog: Backlog,
     pub(crate) form: BacklogForm,
     pub(crate) source: String,
-    pub(crate) path: PathBuf,
 }
 
 impl Backlog {
@@ -175,9 +176,9 @@ impl Backlog {
     ///
     /// # Errors
     /// The file cannot be read; its bytes stay.
-    pub(crate) fn take(&mut self, most: usize, held: usize) -> io::Result<Vec<u8>> {
+    pub(crate) fn take(&mut self, most: usize, held: usize, log: LogProgress) -> io::Result<Vec<u8>> {
         if let Some(file) = self.file.as_mut().filter(|file| file.waiting() > 0) {
-            return file.next(most, held);
+            return file.next(most, held, log);
         }
         if !self.memory.is_empty() {
             return Ok(std::mem::take(&mut self.memory));
@@ -186,20 +187,26 @@ impl Backlog {
         Ok(std::mem::take(&mut self.rest))
     }
 
-    /// Removes the file if all its bytes were taken. The caller has appended them to the log.
-    pub(crate) fn remove_spent_file(&mut self) {
-        if self.is_empty() {
-            (self.file, self.full) = (None, false);
+    /// Returns the file if all its bytes were taken. It stays until the caller removes it.
+    pub(crate) fn take_spent_file(&mut self) -> Option<SpillFile> {
+        if !self.is_empty() {
+            return None;
         }
+        self.full = false;
+        let mut file = self.file.take()?;
+        file.keep();
+        Some(file)
     }
 
-    /// The log did not take the bytes: leaves them in a file, `held` before the others.
+    /// The log did not take the bytes: leaves them in a file, `held` before the others. `is_rest_in_log` tells whether the log or
+    /// another file has all bytes before them.
     pub(crate) fn save(
         mut self,
         held: &[u8],
         form: BacklogForm,
         options: &SpillOptions,
         source: &str,
+        is_rest_in_log: bool,
     ) -> Saved {
         let Some(mut file) = self.file.take() else {
             return leave_new(&[held, &self.memory, &self.rest], form, options, source);
@@ -220,7 +227,7 @@ impl Backlog {
             saved.error = Some(error);
         }
         if file.waiting() > 0 {
-            saved.error = file.leave().err().or(saved.error);
+            saved.error = file.leave(is_rest_in_log).err().or(saved.error);
             saved.path = Some(file.path.clone());
         }
         saved
@@ -232,7 +239,6 @@ impl Backlog {
         left.map(|left| LeftBacklog {
             form: left.form,
             source: left.source,
-            path: left.file.path.clone(),
             backlog: Self { file: Some(left.file), ..Self::default() },
         })
         .collect()
@@ -243,7 +249,7 @@ fn leave_new(parts: &[&[u8]], form: BacklogForm, options: &SpillOptions, source:
     let bytes = parts.concat();
     let left = SpillFile::create(options, form, source).and_then(|mut file| {
         file.append(&bytes)?;
-        Ok((file.path.clone(), file.leave().err()))
+        Ok((file.path.clone(), file.leave(true).err()))
     });
     match left {
         Ok((path, error)) => Saved { path: Some(path), lost: 0, error },
@@ -294,15 +300,17 @@ mod tests {
                     pushed.extend(bytes);
                 }
                 if round % 7 == 0 {
-                    taken.extend(backlog.take(300, 0).expect("read"));
+                    taken.extend(backlog.take(300, 0, LogProgress::default()).expect("read"));
                 }
                 assert_eq!(backlog.bytes() as usize, pushed.len() - taken.len());
             }
             while !backlog.is_empty() {
-                taken.extend(backlog.take(1000, 0).expect("read"));
+                taken.extend(backlog.take(1000, 0, LogProgress::default()).expect("read"));
             }
             assert!(taken == pushed && pushed.len() > 2000, "limit {limit}");
-            backlog.remove_spent_file();
+            if let Some(file) = backlog.take_spent_file() {
+                file.remove();
+            }
             assert_eq!(count(dir.path()), 0, "removed");
         }
     }
@@ -314,10 +322,14 @@ mod tests {
         assert!(push(&mut backlog, &mut held, b"one", 3, &options).is_ok());
         assert!(push(&mut backlog, &mut held, b"two", 3, &options).is_err() && backlog.is_full());
         assert_eq!(held, b"zero");
-        let taken = [backlog.take(9, 0).expect("memory"), backlog.take(9, 0).expect("the rest")].concat();
+        let taken = [
+            backlog.take(9, 0, LogProgress::default()).expect("memory"),
+            backlog.take(9, 0, LogProgress::default()).expect("the rest"),
+        ]
+        .concat();
         assert!(taken == b"onetwo" && backlog.is_empty());
         push(&mut backlog, &mut held, b"one", 3, &options).expect("memory");
-        let saved = backlog.save(&held, BacklogForm::Stream, &options, "s");
+        let saved = backlog.save(&held, BacklogForm::Stream, &options, "s", true);
         assert!(saved.path.is_none() && saved.lost == 7 && saved.error.is_some(), "{saved:?}");
     }
 
@@ -328,7 +340,7 @@ mod tests {
         assert!(source == "a/b" && form == BacklogForm::Stream, "{source}");
         let mut taken = Vec::new();
         while !backlog.is_empty() {
-            taken.extend(backlog.take(3, 0).expect("read"));
+            taken.extend(backlog.take(3, 0, LogProgress::default()).expect("read"));
         }
         taken
     }
@@ -347,8 +359,8 @@ mod tests {
             "the file takes the held bytes, and three are its limit"
         );
         assert!(Backlog::find_left(&options).is_empty(), "the file is in use");
-        held.extend(backlog.take(2, 0).expect("taken"));
-        let saved = backlog.save(&held, BacklogForm::Stream, &options, "a/b");
+        held.extend(backlog.take(2, 0, LogProgress::default()).expect("taken"));
+        let saved = backlog.save(&held, BacklogForm::Stream, &options, "a/b", true);
         assert!(saved.path.is_some_and(|path| path.exists()) && saved.lost == 0 && saved.error.is_none());
         let other = SpillOptions { log: Some("/another log".into()), ..options.clone() };
         assert!(Backlog::find_left(&other).is_empty(), "of another log");
@@ -363,7 +375,7 @@ mod tests {
         let options = options(dir.path(), u64::MAX);
         let mut backlog = Backlog::default();
         push(&mut backlog, &mut Vec::new(), b"123", 0, &options).expect("spilled");
-        let saved = backlog.save(b"abc", BacklogForm::Stream, &options, "a/b");
+        let saved = backlog.save(b"abc", BacklogForm::Stream, &options, "a/b", true);
         assert!(saved.path.is_some_and(|path| path.exists()) && saved.lost == 0 && saved.error.is_none());
         assert_eq!(take_left(&options), b"abc123");
     }

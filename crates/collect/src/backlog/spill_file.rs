@@ -3,6 +3,7 @@
 //! One line of text precedes the bytes: `weir-spill/1 KIND READ ORDER LOG SOURCE`. READ is the number of bytes that are in the
 //! log, with 20 digits, so that it is replaced in place. LOG and SOURCE are escaped.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
@@ -11,6 +12,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::{BacklogForm, SpillOptions};
+use crate::sink::{LogPosition, LogProgress};
 
 const SCHEMA: &str = "weir-spill/1";
 const PREFIX: &str = "weir-spill.";
@@ -24,9 +26,11 @@ const COPY: usize = 1 << 20;
 
 /// A file with a name, so that a kill of weir does not remove its bytes.
 #[derive(Debug)]
-pub(super) struct SpillFile {
+pub(crate) struct SpillFile {
     file: File,
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
+    /// The waiting bytes that an earlier collector left.
+    pub(crate) left: Option<u64>,
     /// The length of the line before the bytes, and where READ is in it.
     header: u64,
     read_at: u64,
@@ -35,8 +39,8 @@ pub(super) struct SpillFile {
     pub(super) written: u64,
     /// The number in place of READ.
     said: u64,
-    /// The start of the last bytes that were taken, without those that were held then.
-    last_take: u64,
+    /// Positions in the file that become READ as soon as the log has everything before the position in it.
+    marks: VecDeque<(LogPosition, u64)>,
     allocated: u64,
     /// Dropping the value leaves the file.
     stays: bool,
@@ -81,12 +85,13 @@ impl SpillFile {
         Self {
             file,
             path,
+            left: None,
             header: length,
             read_at: header.read_at() as u64,
             read: header.read,
             written: header.read,
             said: header.read,
-            last_take: header.read,
+            marks: VecDeque::new(),
             allocated: 0,
             stays: false,
         }
@@ -122,14 +127,17 @@ impl SpillFile {
         }
     }
 
-    /// Returns the next bytes. `held` bytes of those before them are not in the log yet.
-    pub(super) fn next(&mut self, most: usize, held: usize) -> io::Result<Vec<u8>> {
-        // Bytes that were taken before the last time have left the buffer of the log, too, unless that is larger.
-        self.say_read(self.last_take);
+    /// Returns the next bytes. The log has accepted those before them, except the last `held`.
+    pub(super) fn next(&mut self, most: usize, held: usize, log: LogProgress) -> io::Result<Vec<u8>> {
+        self.marks.push_back((log.accepted, self.read.saturating_sub(held as u64)));
+        let mut safe = self.said;
+        while let Some((_, read)) = self.marks.pop_front_if(|(position, _)| log.is_safe(*position)) {
+            safe = safe.max(read);
+        }
+        self.say_read(safe);
         let length = self.waiting().min(most as u64);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(most)];
         self.file.read_exact_at(&mut bytes, self.header + self.read)?;
-        self.last_take = self.last_take.max(self.read.saturating_sub(held as u64));
         self.read += length;
         Ok(bytes)
     }
@@ -178,15 +186,29 @@ impl SpillFile {
         copied
     }
 
-    /// Makes the file durable and leaves it where it is.
-    pub(super) fn leave(&mut self) -> io::Result<()> {
+    /// Makes the file durable and leaves it where it is. Sets READ only if all bytes before it are in the log.
+    pub(super) fn leave(&mut self, is_in_log: bool) -> io::Result<()> {
         self.stays = true;
-        self.say_read(self.read);
+        if is_in_log {
+            self.say_read(self.read);
+        }
         self.file.sync_all()?;
         File::open(
             self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         )?
         .sync_all()
+    }
+}
+
+impl SpillFile {
+    /// Makes dropping the value leave the file, although all its bytes were taken.
+    pub(super) fn keep(&mut self) {
+        self.stays = true;
+    }
+
+    /// Removes the file: all its bytes are in the log.
+    pub(crate) fn remove(mut self) {
+        (self.read, self.stays) = (self.written, false);
     }
 }
 
@@ -249,6 +271,7 @@ fn open_left(path: PathBuf, log: &str) -> Option<LeftFile> {
     let written = about.len().checked_sub(length)?;
     let mut spill = SpillFile::of(file, path, &header, length);
     (spill.read, spill.written) = (header.read.min(written), written);
+    spill.left = Some(spill.waiting());
     Some(LeftFile { file: spill, form: header.form, source: header.source, order: header.order })
 }
 

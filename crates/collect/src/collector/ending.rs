@@ -48,7 +48,9 @@ impl Collector {
             intake.held = held;
             return false;
         }
-        self.end_joined(intake)
+        let is_over = self.end_joined(intake);
+        self.take_spent_file(intake);
+        is_over
     }
 
     /// Appends a record of several lines, because no line continues it any more.

@@ -3,6 +3,7 @@
 mod ending;
 mod in_place;
 mod overflow;
+mod spent;
 mod spill;
 
 use std::time::Instant;
@@ -29,6 +30,10 @@ pub(crate) struct Collector {
     /// The totals of sources that have ended.
     pub(crate) ended: IntakeCounts,
     pub(crate) messages: Vec<String>,
+    /// Spill files whose bytes the sink has accepted and the log may lack.
+    spent: Vec<spent::SpentFile>,
+    /// At the end: what the log did not take is in a file.
+    has_saved_unwritten: bool,
     pub(crate) command_status: Option<i32>,
     /// The time of the current batch, which all its records share.
     pub(crate) time: Receipt,
@@ -57,6 +62,8 @@ impl Collector {
             line: Vec::new(),
             ended: IntakeCounts::default(),
             messages: Vec::new(),
+            spent: Vec::new(),
+            has_saved_unwritten: false,
             command_status: None,
             time: Receipt::now(),
         }

@@ -1,6 +1,7 @@
 //! `--overflow spill`: while the log cannot be written, a source's bytes go to its backlog, and into the log afterwards.
 
 use super::Collector;
+use super::spent::held_bytes;
 use crate::backlog::{Backlog, BacklogForm, Pushed};
 use crate::error::bytes_are;
 use crate::format::Peer;
@@ -17,7 +18,7 @@ const HEADER: usize = 13;
 const MESSAGE: usize = 1 << 20;
 
 /// The future of saved records.
-const NEXT: &str = "the next 'weir log' of this log with --overflow spill appends them";
+pub(super) const NEXT: &str = "the next 'weir log' of this log with --overflow spill appends them";
 
 impl Collector {
     /// Returns whether new bytes of the source go to its backlog.
@@ -43,20 +44,13 @@ impl Collector {
     /// Appends the bytes of the backlog to the log, until it is empty or the sink stalls.
     pub(super) fn replay(&mut self, intake: &mut Intake) {
         while !self.sink.is_stalled() && !intake.backlog.is_empty() {
-            match intake.backlog.take(CHUNK, intake.held.len()) {
+            match intake.backlog.take(CHUNK, held_bytes(intake), self.sink.progress()) {
                 Ok(bytes) => intake.held.extend(bytes),
                 Err(error) => return self.report_unreadable(intake, &error),
             }
             self.divide_held(intake);
         }
-        self.remove_spent_file(intake);
-    }
-
-    /// Bytes that are held and in no file any more are the begin of a record, as before the spill.
-    fn remove_spent_file(&self, intake: &mut Intake) {
-        if !self.sink.is_stalled() {
-            intake.backlog.remove_spent_file();
-        }
+        self.take_spent_file(intake);
     }
 
     /// Appends a message, or keeps it in the backlog.
@@ -87,12 +81,12 @@ impl Collector {
             if self.put_held_messages(intake).is_err() || intake.backlog.is_empty() {
                 break;
             }
-            match intake.backlog.take(CHUNK, intake.held.len()) {
+            match intake.backlog.take(CHUNK, held_bytes(intake), self.sink.progress()) {
                 Ok(bytes) => intake.held.extend(bytes),
                 Err(error) => return self.report_unreadable(intake, &error),
             }
         }
-        self.remove_spent_file(intake);
+        self.take_spent_file(intake);
     }
 
     /// Appends the whole messages of the held bytes, with their senders.
@@ -118,7 +112,7 @@ impl Collector {
     /// Appends records that an earlier collector saved in the form of the log. Returns whether nothing is left.
     pub(crate) fn replay_unwritten(&mut self, intake: &mut Intake) -> bool {
         while !intake.backlog.is_empty() {
-            match intake.backlog.take(usize::MAX, intake.held.len()) {
+            match intake.backlog.take(usize::MAX, held_bytes(intake), self.sink.progress()) {
                 Ok(bytes) => intake.held.extend(bytes),
                 Err(error) => {
                     self.report_unreadable(intake, &error);
@@ -129,7 +123,8 @@ impl Collector {
         if !intake.held.is_empty() && self.sink.append_saved(&intake.held) {
             intake.held.clear();
         }
-        self.remove_spent_file(intake);
+        intake.ended = true;
+        self.take_spent_file(intake);
         intake.held.is_empty()
     }
 
@@ -142,10 +137,11 @@ impl Collector {
         let spill = &self.options.spill;
         let mut place = None;
         let saved = self.sink.save_unwritten(|bytes| {
-            let saved = Backlog::default().save(bytes, BacklogForm::Log, spill, "log");
+            let saved = Backlog::default().save(bytes, BacklogForm::Log, spill, "log", true);
             place = saved.path;
             saved.error.map_or(Ok(()), Err)
         });
+        self.has_saved_unwritten = saved.is_ok();
         let error = saved.as_ref().err().map(weir_sys::errno_text).unwrap_or_default();
         self.messages.push(match place {
             Some(path) => format!("the log: its last {} in {}; {NEXT}", bytes_are(bytes), path.display()),
@@ -174,7 +170,8 @@ impl Collector {
         }
         let backlog = std::mem::take(&mut intake.backlog);
         let (name, bytes) = (&intake.name, held.len() as u64 + backlog.bytes());
-        let saved = backlog.save(&held, form, &self.options.spill, name);
+        let is_rest_in_log = self.has_saved_unwritten || self.sink.pending_bytes() == 0;
+        let saved = backlog.save(&held, form, &self.options.spill, name, is_rest_in_log);
         let error = saved.error.as_ref().map(weir_sys::errno_text).unwrap_or_default();
         if let Some(path) = &saved.path {
             let (saved_bytes, path) = (bytes - saved.lost, path.display());

@@ -39,10 +39,12 @@ impl Engine {
         self.collector.sink.flush(); // the log may take more bytes than at the last attempt
         self.finish_all();
         self.collector.sink.flush();
+        self.collector.finish_spent_files();
         let unwritten = self.collector.save_unwritten();
         for (_, entry) in &mut self.sources {
             entry.source.save_backlog(&mut self.collector);
         }
+        self.collector.leave_spent_files();
         let mut totals = self.collector.ended;
         let mut left = unwritten;
         for (_, entry) in &self.sources {

@@ -190,6 +190,7 @@ impl Engine {
             self.resume_all()?;
             self.collector.sink.end_batch(now);
         }
+        self.collector.remove_spent_files();
         let waits = self.others.iter().any(|&number| self.sources[number].source.delays_end());
         if self.ending.is_some() && quiet && !waits {
             self.finish_all();

@@ -26,6 +26,11 @@ impl Engine {
                 self.collector.add_ended(intake.counts);
             }
         }
+        // Only bytes in the log let the files go. A budget counts each write, so its next one has to do.
+        if !matches!(self.collector.options.flush, crate::options::Flush::Budget(_)) {
+            self.collector.sink.flush();
+        }
+        self.collector.remove_spent_files();
         Ok(())
     }
 

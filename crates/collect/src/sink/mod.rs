@@ -10,6 +10,7 @@ mod in_place;
 mod log_file;
 mod log_name;
 mod new_file;
+mod progress;
 mod rotation;
 mod syncer;
 mod tail;
@@ -29,6 +30,7 @@ pub use tail::TornTail;
 
 pub(crate) use group_commit::LastGroup;
 pub(crate) use log_name::is_rotated_name;
+pub(crate) use progress::{LogPosition, LogProgress};
 pub(crate) use syncer::SyncDone;
 
 use crate::error::bytes_are;

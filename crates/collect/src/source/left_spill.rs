@@ -5,7 +5,6 @@ use rustix::fd::BorrowedFd;
 use super::{Source, SourceProgress};
 use crate::backlog::{Backlog, BacklogForm, LeftBacklog};
 use crate::collector::Collector;
-use crate::error::bytes_are;
 use crate::intake::Intake;
 use crate::options::{LogOptions, Overflow};
 
@@ -13,7 +12,6 @@ use crate::options::{LogOptions, Overflow};
 struct LeftSpill {
     intake: Intake,
     form: BacklogForm,
-    path: std::path::PathBuf,
 }
 
 /// Returns the spill files of the log as sources.
@@ -35,7 +33,7 @@ impl LeftSpill {
         intake.counts.bytes = left.backlog.bytes();
         intake.backlog = left.backlog;
         intake.is_syslog |= left.form == BacklogForm::Syslog;
-        Self { intake, form: left.form, path: left.path }
+        Self { intake, form: left.form }
     }
 }
 
@@ -60,8 +58,6 @@ impl Source for LeftSpill {
         if !is_over {
             return SourceProgress::Open;
         }
-        let (path, bytes) = (self.path.display(), bytes_are(self.intake.counts.bytes));
-        collector.messages.push(format!("{path}: its {bytes} in the log now"));
         SourceProgress::Ended
     }
 

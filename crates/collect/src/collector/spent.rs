@@ -1,0 +1,76 @@
+//! Spill files whose bytes the sink has accepted. Each stays until the log has these bytes: a kill loses the sink's memory, and
+//! the next collector appends the file again.
+
+use super::Collector;
+use super::spill::NEXT;
+use crate::backlog::SpillFile;
+use crate::error::bytes_are;
+use crate::intake::Intake;
+use crate::multiline::Joiner;
+use crate::options::SyncPolicy;
+use crate::sink::LogPosition;
+
+/// A file that is removed when the log has everything before a position.
+#[derive(Debug)]
+pub(super) struct SpentFile {
+    file: SpillFile,
+    end: LogPosition,
+}
+
+impl Collector {
+    /// Takes the file of a source over, if the sink has accepted all its bytes. For a source that goes on, held bytes are the
+    /// begin of a record, as before the spill.
+    pub(super) fn take_spent_file(&mut self, intake: &mut Intake) {
+        if (self.sink.is_stalled() || intake.ended) && intake.has_held() {
+            return;
+        }
+        if let Some(file) = intake.backlog.take_spent_file() {
+            self.spent.push(SpentFile { file, end: self.sink.progress().accepted });
+        }
+    }
+
+    /// Removes the spent files whose bytes are in the log, and says so of those that an earlier collector left.
+    pub(crate) fn remove_spent_files(&mut self) {
+        if self.spent.is_empty() {
+            return;
+        }
+        let log = self.sink.progress();
+        for spent in self.spent.extract_if(.., |spent| log.is_safe(spent.end)) {
+            if let Some(bytes) = spent.file.left {
+                let path = weir_model::escaped_lines(&spent.file.path.display().to_string());
+                self.messages.push(format!("{path}: its {} in the log now", bytes_are(bytes)));
+            }
+            spent.file.remove();
+        }
+        // The policy may sync much later; the next collector would append the files a second time.
+        if !self.spent.is_empty() && matches!(self.options.sync, SyncPolicy::Bytes(_)) {
+            self.sink.request_sync();
+        }
+    }
+
+    /// At the end: syncs the log for the spent files, if it is synced at all.
+    pub(crate) fn finish_spent_files(&mut self) {
+        if !self.spent.is_empty() && self.sink.is_synced() && !self.sink.is_stalled() {
+            self.sink.sync_now();
+        }
+        self.remove_spent_files();
+    }
+
+    /// At the end: removes the spent files whose bytes are in the log or in the file of what it did not take. The others stay,
+    /// and a message names them.
+    pub(crate) fn leave_spent_files(&mut self) {
+        for SpentFile { file, .. } in std::mem::take(&mut self.spent) {
+            if self.has_saved_unwritten && self.sink.sync_error().is_none() {
+                file.remove();
+                continue;
+            }
+            let path = weir_model::escaped_lines(&file.path.display().to_string());
+            self.messages.push(format!("{path} stays: the log may lack its last bytes; {NEXT}"));
+        }
+    }
+}
+
+/// Returns how many bytes of a source were taken from its backlog and are in no record that the sink has accepted.
+pub(super) fn held_bytes(intake: &Intake) -> usize {
+    intake.held.len() + intake.joiner.as_ref().map_or(0, Joiner::input_bytes)
+}
