@@ -258,3 +258,26 @@ fn the_log_is_refused_as_a_source() {
     }
     assert_eq!(std::fs::read(dir.path().join("log")).expect("the log"), b"a\n");
 }
+
+/// Kills the collector as soon as the log has what was appended, again and again.
+fn repeated_after_kills(options: &[&str], age: std::time::Duration) -> usize {
+    let dir = disk_dir();
+    let (file, log) = (dir.path().join("app.log"), dir.path().join("out"));
+    append(&file, &numbers(0, 1000));
+    let arguments = [&["-o", "out", "--follow", "app.log"], options].concat();
+    for _ in 0..4 {
+        let mut collector = Collector::start(dir.path(), &arguments);
+        lines_of(&log, 1000);
+        std::thread::sleep(age);
+        collector.signal(libc::SIGKILL);
+        collector.child().wait().expect("it ends");
+    }
+    lines_of(&log, 1000).len() - 1000
+}
+
+#[test]
+fn positions_advance_in_runs_of_less_than_a_second() {
+    assert_eq!(repeated_after_kills(&[], std::time::Duration::from_millis(400)), 0);
+    let synced = ["--sync", "interval:100ms"];
+    assert_eq!(repeated_after_kills(&synced, std::time::Duration::from_millis(800)), 0);
+}

@@ -42,6 +42,12 @@ impl Error {
     }
 }
 
+/// Returns a path or a word as text for a message: on one line, with escapes for what a terminal would obey and for bytes that are no
+/// UTF-8.
+pub(crate) fn shown(path: impl AsRef<std::ffi::OsStr>) -> String {
+    weir_model::Untrusted::of_os(path).to_string()
+}
+
 /// Returns a number of bytes with its verb: `1 byte is`, `2 bytes are`.
 pub(crate) fn bytes_are(bytes: u64) -> String {
     format!("{} {}", counted(bytes, "byte"), if bytes == 1 { "is" } else { "are" })
@@ -51,7 +57,8 @@ pub(crate) fn bytes_are(bytes: u64) -> String {
 pub(crate) fn write_advice(error: &io::Error) -> String {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     match error.kind() {
-        StorageFull | QuotaExceeded => "free space on the file system".into(),
+        StorageFull => "free space on the file system".into(),
+        QuotaExceeded => "your quota is used up: remove files, or ask for a larger quota".into(),
         ReadOnlyFilesystem => "mount the file system writable".into(),
         FileTooLarge => format!("raise its limit: prlimit --pid {} --fsize=unlimited", std::process::id()),
         _ => "check the device (dmesg)".into(),

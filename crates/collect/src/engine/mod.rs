@@ -275,6 +275,9 @@ impl Engine {
     fn on_synced(&mut self) {
         let Some(done) = self.collector.sink.sync_done(Instant::now()) else { return };
         if done.result.is_ok() {
+            for &number in &self.others {
+                self.sources[number].source.on_synced(done.records);
+            }
             self.acknowledge(done.records);
         }
     }

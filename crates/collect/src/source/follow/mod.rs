@@ -26,6 +26,9 @@ const GRACE: Duration = Duration::from_secs(60);
 /// How often renamed files are looked at, whose directory may not be watched, and how often positions are saved.
 const INTERVAL: Duration = Duration::from_secs(1);
 
+/// The first save comes soon after the first read, when the records and the messages of that read are written.
+const FIRST_SAVE: Duration = Duration::from_millis(10);
+
 /// The files that a pattern names.
 struct Follow {
     pattern: PathBuf,
@@ -36,6 +39,10 @@ struct Follow {
     /// Something was read since the positions were saved.
     changed: bool,
     save_at: Option<Instant>,
+    /// A save was tried: the first one comes soon after the first read, so that even a run of a moment gets on.
+    has_tried_save: bool,
+    /// When the log became durable up to the snapshot.
+    durable_at: Option<Instant>,
     /// Positions that are saved when the log is durable up to them.
     snapshot: Option<Snapshot>,
     has_more: bool,
@@ -68,7 +75,8 @@ pub(super) fn open(pattern: &str, options: &LogOptions) -> Result<Box<dyn Source
     let watch = Watch::open(&path)?;
     if watch.is_one_name() && own_files.contain(&path) {
         return Err(Error::text(format!(
-            "--follow {pattern}: this is the log itself; write to another file (-o)"
+            "--follow {}: this is the log itself; write to another file (-o)",
+            crate::error::shown(pattern)
         )));
     }
     let positions = options.state.as_deref().map(Positions::load).transpose()?;
@@ -80,6 +88,8 @@ pub(super) fn open(pattern: &str, options: &LogOptions) -> Result<Box<dyn Source
         positions,
         changed: false,
         save_at: None,
+        has_tried_save: false,
+        durable_at: None,
         snapshot: None,
         has_more: true,
         look_at: None,
@@ -121,7 +131,7 @@ impl Follow {
             }
         }
         if overflowed {
-            let pattern = self.pattern.display();
+            let pattern = crate::error::shown(&self.pattern);
             collector.messages.push(format!(
                 "{pattern}: inotify lost events; a file that was rotated twice at once may be missed"
             ));
@@ -151,7 +161,7 @@ impl Follow {
             Ok(followed) => followed,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
             Err(error) => {
-                let text = Error::call("open", &path.display().to_string(), &error, "make the file readable")
+                let text = Error::call("open", &crate::error::shown(path), &error, "make the file readable")
                     .to_string();
                 return self.watch.report_once(path, text, &mut collector.messages);
             }
@@ -210,7 +220,8 @@ impl Follow {
         self.remove_finished(collector);
         self.look_at = self.files.iter().any(|file| file.renamed).then(|| Instant::now() + INTERVAL);
         if self.changed && self.save_at.is_none() {
-            self.save_at = Some(Instant::now() + INTERVAL);
+            let wait = if self.has_tried_save { INTERVAL } else { FIRST_SAVE };
+            self.save_at = Some(Instant::now() + wait);
         }
     }
 
@@ -227,9 +238,11 @@ impl Follow {
         });
     }
 
-    /// Saves the positions, when the log has all records before them: on the device, if the log is synced.
+    /// Takes a snapshot of the positions when the log has all records before them, and saves it if nothing is synced or the
+    /// device has them too.
     fn save(&mut self, collector: &mut Collector) {
         self.save_at = None;
+        let is_first = !std::mem::replace(&mut self.has_tried_save, true);
         let Some(positions) = &mut self.positions else { return };
         let sink = &mut collector.sink;
         sink.flush();
@@ -240,17 +253,26 @@ impl Follow {
                 Some(Snapshot { records: sink.counts().records, positions: positions.snapshot(files) });
             self.changed = false;
         }
-        if is_synced {
+        // The first save waits for the sync of the policy.
+        if is_synced && !is_first {
             sink.request_sync();
         }
-        if let Some(snapshot) =
-            self.snapshot.take_if(|snapshot| !is_synced || sink.durable_records() >= snapshot.records)
+        self.save_snapshot(collector);
+        if self.changed || self.snapshot.is_some() {
+            self.save_at = Some(Instant::now() + INTERVAL);
+        }
+    }
+
+    /// Saves the snapshot if the log has the records before it, on the device if it is synced.
+    fn save_snapshot(&mut self, collector: &mut Collector) {
+        self.durable_at = None;
+        let Some(positions) = &mut self.positions else { return };
+        let (is_synced, durable) =
+            (collector.options.sync != SyncPolicy::None, collector.sink.durable_records());
+        if let Some(snapshot) = self.snapshot.take_if(|snapshot| !is_synced || durable >= snapshot.records)
             && let Err(error) = positions.save(snapshot.positions)
         {
             collector.messages.push(error.to_string());
-        }
-        if self.changed || self.snapshot.is_some() {
-            self.save_at = Some(Instant::now() + INTERVAL);
         }
     }
 }
@@ -306,14 +328,22 @@ impl Source for Follow {
     }
 
     fn deadline(&self, _options: &LogOptions) -> Option<Instant> {
-        [self.save_at, self.look_at].into_iter().flatten().min()
+        [self.durable_at, self.save_at, self.look_at].into_iter().flatten().min()
     }
 
     fn on_time(&mut self, now: Instant, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) {
+        if self.durable_at.is_some() {
+            self.save_snapshot(collector);
+        }
         self.read_files(collector);
         if self.save_at.is_some_and(|at| at <= now) {
             self.save(collector);
         }
+    }
+
+    fn on_synced(&mut self, records: u64) {
+        let is_durable = self.snapshot.as_ref().is_some_and(|snapshot| records >= snapshot.records);
+        self.durable_at = is_durable.then(Instant::now);
     }
 
     fn begin_end(&mut self) {
