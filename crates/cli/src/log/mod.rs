@@ -257,7 +257,8 @@ Examples:
 
 Exit status:
   0  success; with a command, its status
-  1  the log could not be written, or records were refused (--oversize)
+  1  the log could not be written, records were refused (--oversize), or a
+     command did not end within --drain
   2  wrong usage, or the file of --json cannot be created
   126, 127
      the command cannot be executed, or does not exist";
@@ -295,7 +296,9 @@ pub fn run(args: &Args) -> ExitCode {
     }
     let (summary, result) = engine.run(&mut |message| {
         // A notice names weir because it is also a record of the log.
-        eprintln_lossy!("weir log: {}", message.strip_prefix("weir: ").unwrap_or(message));
+        let message = message.strip_prefix("weir: ").unwrap_or(message);
+        // A name with a newline must not begin a line of its own.
+        eprintln_lossy!("weir log: {}", weir_model::Untrusted::from(message));
     });
     if !quiet {
         eprintln_lossy!("weir log: {}", weir_report::log::summary_line(&summary.document(log.as_deref())));

@@ -24,6 +24,7 @@ use crate::options::LogOptions;
 /// A command that was started, until its end.
 struct RunningCommand {
     child: Child,
+    program: String,
     end: OwnedFd,
     purpose: CommandPurpose,
     /// The collector has asked the command to end.
@@ -37,6 +38,9 @@ pub(super) enum CommandPurpose {
     /// It is counted among the runs at an interval.
     Interval(IntervalRuns),
 }
+
+/// The status of the collector if a command has not ended within `--drain`: its own status is unknown.
+const UNENDED: i32 = 1;
 
 /// The standard input of commands.
 const NULL: &str = "/dev/null";
@@ -59,7 +63,7 @@ pub(super) fn spawn(
     options: &LogOptions,
     purpose: CommandPurpose,
 ) -> Result<Vec<Box<dyn Source>>, Error> {
-    let program = command.get_program().to_string_lossy().into_owned();
+    let program = crate::error::shown(command.get_program());
     let failed = |error: &std::io::Error| {
         let limit = limits::advice_alone(error);
         Error::call(
@@ -95,7 +99,7 @@ pub(super) fn spawn(
         };
         sources.push(Reader::of_command(pipe, format!("{name}{suffix}"), options, runs));
     }
-    sources.push(Box::new(RunningCommand { child, end, purpose, stopped: false }));
+    sources.push(Box::new(RunningCommand { child, program, end, purpose, stopped: false }));
     Ok(sources)
 }
 
@@ -140,7 +144,20 @@ impl Source for RunningCommand {
     }
 
     fn finish(&mut self, collector: &mut Collector) -> SourceProgress {
-        self.read(collector, &mut Vec::new())
+        let progress = self.read(collector, &mut Vec::new());
+        if progress == SourceProgress::Open && self.stopped {
+            let drain = weir_model::duration::format_seconds(collector.options.drain.as_secs_f64());
+            collector.messages.push(format!(
+                "{} ({}) did not end within {drain} (--drain); its further output is lost",
+                self.program,
+                self.child.id()
+            ));
+            if matches!(self.purpose, CommandPurpose::Status) {
+                collector.command_status =
+                    collector.command_status.filter(|&status| status != 0).or(Some(UNENDED));
+            }
+        }
+        progress
     }
 
     fn intake(&self) -> Option<&Intake> {
