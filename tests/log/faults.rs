@@ -229,3 +229,38 @@ fn a_closed_standard_output_ends_the_collector() {
     assert!(text(&output.stderr).contains("EPIPE"), "{}", text(&output.stderr));
     assert_eq!(run(dir.path(), &["log", "status", "out"]).status.code(), Some(1));
 }
+
+/// A newline in a name would forge a line of output; a byte that is no UTF-8 would name another file.
+#[test]
+fn hostile_names_are_escaped() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let dir = disk_dir();
+    let name = std::ffi::OsStr::from_bytes(b"n\nweir: \xff");
+    let shown = r"n\nweir: \xff";
+    let weir_in = |arguments: &[&std::ffi::OsStr]| {
+        let mut command = crate::common::weir(dir.path(), &["log"]);
+        command.args(arguments).stdin(std::process::Stdio::null()).output().expect("weir runs")
+    };
+    let in_name = |prefix: &str| {
+        let mut text = std::ffi::OsString::from(prefix);
+        text.push(name);
+        text
+    };
+    for arguments in [
+        vec!["status".as_ref(), name],
+        vec!["check".as_ref(), name],
+        vec!["-o".as_ref(), "out".as_ref(), "--".as_ref(), name],
+        vec!["-o".as_ref(), in_name("missing/").as_os_str()],
+    ] {
+        let errors = text(&weir_in(&arguments).stderr);
+        assert!(errors.contains(shown), "{arguments:?}: {errors}");
+    }
+    let output = weir_in(&["-o".as_ref(), name, "--json".as_ref(), "j".as_ref()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document = std::fs::read_to_string(dir.path().join("j")).expect("the document");
+    let document: serde_json::Value = serde_json::from_str(&document).expect("JSON");
+    assert_eq!(document["log"], "n\nweir: \u{10feff}");
+    let output = weir_in(&["check".as_ref(), name, "--json".as_ref(), "-".as_ref()]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["log"], "n\nweir: \u{10feff}");
+}

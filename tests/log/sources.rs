@@ -267,7 +267,7 @@ fn a_connection_beyond_the_maximum_is_refused() {
 #[test]
 fn connections_wait_while_there_are_no_descriptors() {
     let dir = disk_dir();
-    let script = "ulimit -n 40; exec \"$0\" log -o out --listen unix:s";
+    let script = "ulimit -n 40; exec \"$0\" log -o out --listen unix:./s";
     let mut command = std::process::Command::new("sh");
     command
         .args(["-c", script, crate::common::WEIR])
@@ -285,7 +285,7 @@ fn connections_wait_while_there_are_no_descriptors() {
     };
     let sockets: Vec<UnixStream> = (0..60).map(send).collect();
     let errors = || text(&std::fs::read(dir.path().join("errors")).expect("read"));
-    wait_for("the sentence", || errors().contains("EMFILE"));
+    wait_for("the sentence", || errors().contains("accept ./s: EMFILE"));
     // weir tries again while the others wait, and takes them when these leave.
     std::thread::sleep(std::time::Duration::from_millis(500));
     drop(sockets);
@@ -296,6 +296,7 @@ fn connections_wait_while_there_are_no_descriptors() {
     let mut lines = lines_of(&dir.path().join("out"), 61);
     lines.sort_by_key(|line| line.parse::<usize>().expect("a number"));
     assert!(lines.into_iter().eq((0..61).map(|number| number.to_string())), "{}", errors());
+    assert_eq!(errors().matches("EMFILE").count(), 1, "said once: {}", errors());
 }
 
 #[test]
@@ -364,4 +365,28 @@ fn the_service_manager_hears_from_weir() {
     assert_eq!(unsafe { libc::kill(child.0.id() as i32, libc::SIGTERM) }, 0);
     while next() != "STOPPING=1" {}
     assert!(child.0.wait().expect("it ends").success());
+}
+
+/// A command that ignores SIGTERM goes on after weir, whose end says so.
+#[test]
+fn a_command_that_outlives_the_end_is_named() {
+    let dir = disk_dir();
+    let script = "trap '' TERM; echo a; sleep 3; echo b";
+    let collector =
+        Collector::start(dir.path(), &["-o", "out", "--drain", "200ms", "--", "sh", "-c", script]);
+    lines_of(&dir.path().join("out"), 1);
+    assert_eq!(collector.stop(), 1);
+    let errors = std::fs::read_to_string(dir.path().join("errors")).expect("the messages");
+    assert!(errors.contains("weir log: sh (") && errors.contains("did not end within"), "{errors}");
+    assert!(errors.contains("its further output is lost"), "{errors}");
+}
+
+#[test]
+fn acknowledgements_need_connections() {
+    let dir = disk_dir();
+    for listen in [&["--stdin"][..], &["--listen", "unix-dgram:d"]] {
+        let output = log_of(dir.path(), &[&["-o", "out", "--sync", "record", "--ack"], listen].concat(), b"");
+        let errors = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && errors.contains("--ack needs a source with"), "{errors}");
+    }
 }

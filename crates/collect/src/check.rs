@@ -42,10 +42,10 @@ enum Judgement {
 /// # Errors
 /// The log cannot be read.
 pub fn check(path: &Path, options: &CheckOptions) -> Result<LogCheckDocument, Error> {
-    let name = path.display().to_string();
+    let name = crate::error::shown(path);
     let failed = |error: std::io::Error| Error::call("read", &name, &error, "name a log that can be read");
     let mut file = BufReader::with_capacity(256 << 10, File::open(path).map_err(failed)?);
-    let mut checker = Checker::new(name.clone(), options);
+    let mut checker = Checker::new(weir_model::text_of(path), options);
     let mut splitter = Splitter::new(options.framing, MAX_RECORD, Oversize::Cut);
     let mut held = Vec::new();
     loop {

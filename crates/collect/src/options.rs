@@ -144,6 +144,14 @@ pub enum SourceSpec {
     RunEvery(String, Duration),
 }
 
+impl SourceSpec {
+    /// Returns whether `--ack` sends acknowledgements to the senders of this source.
+    #[must_use]
+    pub fn is_acknowledged(&self) -> bool {
+        matches!(self, Self::UnixStream(_) | Self::UnixSeqpacket(_) | Self::Tcp(_) | Self::SyslogStream(_))
+    }
+}
+
 impl FromStr for SourceSpec {
     type Err = String;
 

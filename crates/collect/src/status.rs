@@ -83,7 +83,7 @@ pub(crate) fn document_of<'a>(
     let counts = input.sink.counts();
     LogDocument {
         schema: SCHEMA.into(),
-        log: log.map(|log| log.to_string_lossy().as_ref().into()),
+        log: log.map(weir_model::Untrusted::of_os),
         pid: std::process::id(),
         elapsed_s: input.elapsed.as_secs_f64(),
         totals: totals.into(),
@@ -120,7 +120,7 @@ fn control_path(log: &Path) -> PathBuf {
 /// No collector writes the log, or it does not answer within two seconds.
 pub fn ask(log: &Path) -> Result<LogDocument, Error> {
     let path = control_path(log);
-    let name = path.display().to_string();
+    let name = crate::error::shown(&path);
     let failed = |error: std::io::Error| {
         let advice = match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {

@@ -56,7 +56,7 @@ impl LogSummary {
     pub fn document(&self, log: Option<&Path>) -> LogDocument {
         LogDocument {
             schema: SCHEMA.into(),
-            log: log.map(|log| log.to_string_lossy().as_ref().into()),
+            log: log.map(weir_model::Untrusted::of_os),
             pid: std::process::id(),
             elapsed_s: self.elapsed.as_secs_f64(),
             totals: self.totals,

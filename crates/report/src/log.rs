@@ -2,6 +2,7 @@
 
 mod page;
 
+use weir_model::Untrusted;
 use weir_model::duration::format_seconds;
 use weir_model::log::{BadRecord, LogCheckDocument, LogCounts, LogDocument, LogSource, LogWriter};
 use weir_model::number::{counted, thousands};
@@ -64,7 +65,7 @@ pub fn status_screen(document: &LogDocument, style: &Style) -> String {
         bytes => format!("{} are not written yet", in_binary(bytes)),
     });
     if document.stalled {
-        facts.push("the log cannot be written now; the sources are not read until it works again".into());
+        facts.push("the log cannot be written now; until it works again, new records wait, spill or are dropped, as --overflow says".into());
     }
     match (&document.sync_error, document.last_sync_s) {
         (Some(error), _) => facts.push(error.clone()),
@@ -112,8 +113,12 @@ fn sources_table(sources: &[LogSource]) -> Table {
 
 /// Returns the check of a log as text for a terminal. The verdict comes last.
 pub fn check_screen(document: &LogCheckDocument, style: &Style) -> String {
-    let title =
-        format!("{} · {} · {}", document.log, in_binary(document.bytes), counted(document.records, "record"));
+    let title = format!(
+        "{} · {} · {}",
+        Untrusted::from(document.log.as_str()),
+        in_binary(document.bytes),
+        counted(document.records, "record")
+    );
     let mut lines = vec![style.paint(Emphasis::Strong, &clean(&title, style)), String::new()];
     if document.writers.iter().any(|writer| !writer.name.is_empty()) {
         lines.extend(writers_table(&document.writers).lines(2, style));
@@ -155,13 +160,15 @@ fn verdict(document: &LogCheckDocument) -> (Emphasis, String) {
         faults.push(format!("{} NUL bytes at the end", thousands(document.nul_bytes)));
     }
     match faults.is_empty() {
+        true if document.records == 1 => (Emphasis::Good, "The only record is whole.".into()),
         true => (Emphasis::Good, format!("All {} are whole.", counted(document.records, "record"))),
         false => {
             let whole = thousands(document.whole);
+            let verb = if document.whole == 1 { "is" } else { "are" };
             (
                 Emphasis::Bad,
                 format!(
-                    "{whole} of {} are whole; {}.",
+                    "{whole} of {} {verb} whole; {}.",
                     counted(document.records, "record"),
                     faults.join(", ")
                 ),
@@ -255,6 +262,14 @@ mod tests {
         assert!(line.ends_with("; 2 finished files; 1 sync; 3 dropped; 1 unfinished"), "{line}");
     }
 
+    /// The sources are read if records may be dropped or spilled.
+    #[test]
+    fn a_stall_is_described_for_every_overflow() {
+        let screen = status_screen(&LogDocument { stalled: true, ..document() }, &Style::default());
+        let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("new records wait, spill or are dropped, as --overflow says"), "{screen}");
+    }
+
     #[test]
     fn a_status_never_prints_escape_sequences() {
         let screen = status_screen(&document(), &Style::default());
@@ -282,6 +297,9 @@ mod tests {
             environment: Default::default(),
         };
         assert!(check_screen(&log, &Style::default()).ends_with("  All 10 records are whole.\n"));
+        (log.records, log.whole) = (1, 1);
+        assert!(check_screen(&log, &Style::default()).ends_with("  The only record is whole.\n"));
+        log.records = 10;
         (log.whole, log.torn, log.unfinished_bytes, log.writers[0].missing) = (9, 1, 5, 2);
         let bad = BadRecord { record: 4, offset: 40, bytes: 9, kind: "torn".into(), excerpt: "abc".into() };
         log.bad.push(bad);

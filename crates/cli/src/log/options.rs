@@ -128,11 +128,18 @@ pub fn collect_options(args: &Args) -> Result<LogOptions, String> {
                 .into(),
         );
     }
+    let sources = sources(args)?;
+    if args.writing.ack && !sources.iter().any(SourceSpec::is_acknowledged) {
+        return Err(
+            "--ack needs a source with connections: add --listen unix:PATH, unix-seqpacket:PATH or tcp:[HOST:]PORT"
+                .into(),
+        );
+    }
     if args.records.mark && format == Format::Raw && !matches!(args.records.record, Framing::Delimiter(_)) {
         return Err("--mark needs records with a delimiter, or --format text, csv or json".into());
     }
     Ok(LogOptions {
-        sources: sources(args)?,
+        sources,
         state: (!args.sources.follow.is_empty())
             .then(|| args.sources.state.clone().or_else(|| output.as_deref().map(state_path)))
             .flatten(),

@@ -3,7 +3,7 @@
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use super::Collector;
-use crate::error::bytes_are;
+use crate::error::{bytes_are, shown};
 use crate::framing::{Framing, Mark};
 use crate::intake::Intake;
 use crate::multiline::Joiner;
@@ -84,12 +84,12 @@ impl Collector {
         self.messages.push(match saved.and_then(|mut file| std::io::Write::write_all(&mut file, bytes)) {
             Ok(()) => {
                 let bytes = bytes_are(bytes.len() as u64);
-                format!("{name}: ended within a record; its {bytes} in {}", path.display())
+                format!("{name}: ended within a record; its {bytes} in {}", shown(&path))
             }
             Err(error) => format!(
                 "{name}: an unfinished record of {} is lost: {}: {error}",
                 counted(bytes.len() as u64, "byte"),
-                path.display()
+                shown(&path)
             ),
         });
     }

@@ -4,7 +4,7 @@
 use super::Collector;
 use super::spill::NEXT;
 use crate::backlog::SpillFile;
-use crate::error::bytes_are;
+use crate::error::{bytes_are, shown};
 use crate::intake::Intake;
 use crate::multiline::Joiner;
 use crate::options::SyncPolicy;
@@ -37,7 +37,7 @@ impl Collector {
         let log = self.sink.progress();
         for spent in self.spent.extract_if(.., |spent| log.is_safe(spent.end)) {
             if let Some(bytes) = spent.file.left {
-                let path = weir_model::escaped_lines(&spent.file.path.display().to_string());
+                let path = shown(&spent.file.path);
                 self.messages.push(format!("{path}: its {} in the log now", bytes_are(bytes)));
             }
             spent.file.remove();
@@ -64,7 +64,7 @@ impl Collector {
                 file.remove();
                 continue;
             }
-            let path = weir_model::escaped_lines(&file.path.display().to_string());
+            let path = shown(&file.path);
             self.messages.push(format!("{path} stays: the log may lack its last bytes; {NEXT}"));
         }
     }

@@ -3,7 +3,7 @@
 use super::Collector;
 use super::spent::held_bytes;
 use crate::backlog::{Backlog, BacklogForm, Pushed};
-use crate::error::bytes_are;
+use crate::error::{bytes_are, shown};
 use crate::format::Peer;
 use crate::framing::{Framing, Mark};
 use crate::intake::{CHUNK, Intake};
@@ -32,7 +32,7 @@ impl Collector {
         let next = if form.is_stream() { CHUNK } else { HEADER + MESSAGE };
         let pushed = Pushed { held: &mut intake.held, bytes, form, next, source: &intake.name };
         if let Err(error) = intake.backlog.push(pushed, memory, options) {
-            let directory = options.directory.display();
+            let directory = shown(&options.directory);
             self.messages.push(format!(
                 "spill {}: {directory}: {}: the source waits; nothing is lost",
                 intake.name,
@@ -144,7 +144,7 @@ impl Collector {
         self.has_saved_unwritten = saved.is_ok();
         let error = saved.as_ref().err().map(weir_sys::errno_text).unwrap_or_default();
         self.messages.push(match place {
-            Some(path) => format!("the log: its last {} in {}; {NEXT}", bytes_are(bytes), path.display()),
+            Some(path) => format!("the log: its last {} in {}; {NEXT}", bytes_are(bytes), shown(&path)),
             None => format!("spill the log: {error}: its last {} lost: no file takes them", bytes_are(bytes)),
         });
         bytes
@@ -174,7 +174,7 @@ impl Collector {
         let saved = backlog.save(&held, form, &self.options.spill, name, is_rest_in_log);
         let error = saved.error.as_ref().map(weir_sys::errno_text).unwrap_or_default();
         if let Some(path) = &saved.path {
-            let (saved_bytes, path) = (bytes - saved.lost, path.display());
+            let (saved_bytes, path) = (bytes - saved.lost, shown(path));
             let (saved_are, they_are) =
                 (bytes_are(saved_bytes), if saved_bytes == 1 { "it is" } else { "they are" });
             let next = match self.options.spill.log {

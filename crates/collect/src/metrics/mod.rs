@@ -66,7 +66,9 @@ impl MetricsFile {
         };
         let error = weir_sys::errno_text(&error);
         let first = !std::mem::replace(&mut self.failing, true);
-        first.then(|| format!("write {}: {error}: weir tries again every 15 s", self.path.display()))
+        first.then(|| {
+            format!("write {}: {error}: weir tries again every 15 s", crate::error::shown(&self.path))
+        })
     }
 }
 

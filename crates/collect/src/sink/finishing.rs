@@ -80,7 +80,7 @@ fn mark_safe(log: &Path, job: &RotatedFile) -> Result<PathBuf, Error> {
     if job.path == safe {
         return Ok(safe);
     }
-    let name = job.path.display().to_string();
+    let name = crate::error::shown(&job.path);
     rustix::fs::fsync(&job.fd).map_err(|errno| {
         Error::call("fsync", &name, &io_error(errno), "it stays marked as unfinished; check the device")
     })?;
@@ -117,7 +117,7 @@ pub(super) fn remove_parts(log: &Path) {
 /// Compresses a file: the compressed one gets its name when it is durable, and only then the other one is removed. A run that was
 /// killed between the two leaves both.
 fn compress(path: &Path, compression: Compression) -> Result<(), Error> {
-    let name = path.display().to_string();
+    let name = crate::error::shown(path);
     let unlink = || {
         std::fs::remove_file(path).map_err(|error| {
             Error::call("unlink", &name, &error, "it is compressed, and stays beside the compressed file")
@@ -186,7 +186,7 @@ fn remove_oldest(log: &Path, retention: Retention) -> Result<(), Error> {
             std::fs::remove_file(&path).map_err(|error| {
                 Error::call(
                     "unlink",
-                    &path.display().to_string(),
+                    &crate::error::shown(&path),
                     &error,
                     "remove it, or make the directory writable",
                 )

@@ -41,7 +41,7 @@ impl LogFile {
         let Some(path) = &options.path else {
             return Self::standard_output(options).map(|file| (file, false));
         };
-        let name = weir_model::escaped_lines(&path.display().to_string());
+        let name = crate::error::shown(path);
         let flags = OFlags::RDWR
             | OFlags::APPEND
             | OFlags::CREATE
@@ -246,7 +246,7 @@ fn lock(fd: &OwnedFd, name: &str) -> Result<(), Error> {
 /// Makes the entry of a file in its directory durable.
 pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
     let directory = directory_of(path);
-    let name = directory.display().to_string();
+    let name = crate::error::shown(directory);
     let failed = |errno| Error::call("fsync", &name, &io_error(errno), "check the device (dmesg)");
     let fd = open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(failed)?;

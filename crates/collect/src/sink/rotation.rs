@@ -90,7 +90,8 @@ impl Rotator {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
             match open(&path, flags, Mode::empty()) {
                 Ok(fd) => self.submit(RotatedFile { path, fd: Arc::new(fd) }),
-                Err(errno) => messages.push(format!("open {}: {errno}: it stays unfinished", path.display())),
+                Err(errno) => messages
+                    .push(format!("open {}: {errno}: it stays unfinished", crate::error::shown(&path))),
             }
         }
     }
@@ -163,7 +164,7 @@ fn create(path: &Path) -> Result<OwnedFd, Error> {
     let flags =
         OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     open(path, flags, Mode::from_raw_mode(0o600)).map_err(|errno| {
-        let name = path.display().to_string();
+        let name = crate::error::shown(path);
         Error::call("open", &name, &io_error(errno), "free space, or remove this file")
     })
 }
@@ -180,7 +181,7 @@ fn copy_attributes(new: &OwnedFd, path: &Path, file: &LogFile) -> Result<(), Err
         fchown(new, Some(Uid::from_raw(stat.st_uid)), group).is_ok() || fchown(new, None, group).is_ok();
     let mode = stat.st_mode & 0o777;
     let mode = if has_group { mode } else { mode_in_other_group(mode) };
-    fchmod(new, Mode::from_raw_mode(mode)).map_err(failed("fchmod", path.display().to_string()))?;
+    fchmod(new, Mode::from_raw_mode(mode)).map_err(failed("fchmod", crate::error::shown(path)))?;
     let _ = rustix::fs::flock(new, rustix::fs::FlockOperation::NonBlockingLockExclusive);
     Ok(())
 }

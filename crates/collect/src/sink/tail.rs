@@ -32,7 +32,7 @@ pub(super) fn repair(
     options: &SinkOptions,
     messages: &mut Vec<String>,
 ) -> Result<bool, Error> {
-    let name = weir_model::escaped_lines(&path.display().to_string());
+    let name = crate::error::shown(path);
     let failed = |error: io::Error| {
         Error::call("repair the end of", &name, &error, "move the file away, or make it writable")
     };
@@ -59,7 +59,7 @@ pub(super) fn repair(
     }
     let saved = save_torn(&file, path, torn_at, torn).map_err(failed)?;
     file.set_len(torn_at).map_err(failed)?;
-    let saved = saved.display();
+    let saved = crate::error::shown(&saved);
     messages.push(format!("{name} ended in a torn record of {torn_bytes}, which is now in {saved}"));
     Ok(false)
 }

@@ -44,7 +44,7 @@ const UDP_BUFFER: usize = 8 << 20;
 pub(super) fn unix(path: &Path, options: &LogOptions, is_syslog: bool) -> Result<Box<dyn Source>, Error> {
     let (socket, name) = bind_socket(path, SocketType::DGRAM, options.socket_mode)?;
     let failed = |errno| {
-        Error::call("setsockopt", &path.display().to_string(), &io_error(errno), "use another kind of socket")
+        Error::call("setsockopt", &crate::error::shown(path), &io_error(errno), "use another kind of socket")
     };
     sockopt::set_socket_passcred(&socket, true).map_err(failed)?;
     let mut source = PacketSource::new(socket, base_name(path), None, Some(name), options);

@@ -25,7 +25,7 @@ struct Fifo {
 }
 
 pub(super) fn open(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
-    let name = path.display().to_string();
+    let name = crate::error::shown(path);
     let failed = |call: &str, errno| {
         Error::call(call, &name, &io_error(errno), "choose another path, or change the permissions")
     };

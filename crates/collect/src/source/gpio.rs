@@ -116,7 +116,7 @@ pub(super) fn open(spec: &GpioSpec, options: &LogOptions) -> Result<Box<dyn Sour
         builder.with_debounce_period(debounce);
     }
     let request = builder.request().map_err(|error| {
-        let chip = spec.chip.display();
+        let chip = crate::error::shown(&spec.chip);
         let text = named_errno(&error.to_string());
         Error::text(format!("gpio {chip}:{}: {text}; gpioinfo lists the chips, lines and owners", spec.line))
     })?;

@@ -16,7 +16,7 @@ use super::reader::Reader;
 use super::socket_path::{BACKLOG, OwnName, bind_socket};
 use super::{Source, SourceProgress};
 use crate::collector::Collector;
-use crate::error::{Error, io_error};
+use crate::error::{Error, io_error, shown};
 use crate::format::Peer;
 use crate::intake::Intake;
 use crate::options::LogOptions;
@@ -35,32 +35,38 @@ struct Listener {
     socket: OwnedFd,
     kind: Kind,
     base_name: String,
+    /// The address in messages.
+    address: String,
     accepted: u64,
     name: Option<OwnName>,
     /// After an error of accept(2): when to try again.
     pause: Option<Instant>,
-    reported: bool,
+    /// The last error of accept(2), which the user knows, and its time.
+    reported: Option<(Errno, Instant)>,
 }
 
 /// The most connections that one read accepts, so that other sources get their turn.
 const ACCEPTS: usize = 256;
+
+/// An error is reported again after so long without it. At the limit of open files accept(2) fails and works in turns.
+const FORGET: Duration = Duration::from_secs(60);
 
 /// How long accept(2) rests after an error such as EMFILE.
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) fn unix(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let (socket, name) = bind_socket(path, SocketType::STREAM, options.socket_mode)?;
-    Ok(listening(socket, Kind::Unix, base_name(path), Some(name)))
+    Ok(listening(socket, Kind::Unix, base_name(path), shown(path), Some(name)))
 }
 
 pub(super) fn unix_seqpacket(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let (socket, name) = bind_socket(path, SocketType::SEQPACKET, options.socket_mode)?;
-    Ok(listening(socket, Kind::UnixPackets, base_name(path), Some(name)))
+    Ok(listening(socket, Kind::UnixPackets, base_name(path), shown(path), Some(name)))
 }
 
 pub(super) fn unix_syslog(path: &Path, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
     let (socket, name) = bind_socket(path, SocketType::STREAM, options.socket_mode)?;
-    Ok(listening(socket, Kind::UnixSyslog, base_name(path), Some(name)))
+    Ok(listening(socket, Kind::UnixSyslog, base_name(path), shown(path), Some(name)))
 }
 
 pub(super) fn tcp(address: SocketAddr) -> Result<Box<dyn Source>, Error> {
@@ -73,11 +79,17 @@ pub(super) fn tcp(address: SocketAddr) -> Result<Box<dyn Source>, Error> {
     bind(&socket, &address).map_err(failed)?;
     listen(&socket, BACKLOG)
         .map_err(|errno| Error::call("listen", &name, &io_error(errno), "choose another address"))?;
-    Ok(listening(socket, Kind::Tcp, "tcp".into(), None))
+    Ok(listening(socket, Kind::Tcp, "tcp".into(), name, None))
 }
 
-fn listening(socket: OwnedFd, kind: Kind, base_name: String, name: Option<OwnName>) -> Box<dyn Source> {
-    Box::new(Listener { socket, kind, base_name, accepted: 0, name, pause: None, reported: false })
+fn listening(
+    socket: OwnedFd,
+    kind: Kind,
+    base_name: String,
+    address: String,
+    name: Option<OwnName>,
+) -> Box<dyn Source> {
+    Box::new(Listener { socket, kind, base_name, address, accepted: 0, name, pause: None, reported: None })
 }
 
 /// Returns the name of the sources of a socket: its file name without a suffix.
@@ -111,15 +123,17 @@ impl Listener {
     }
 
     fn rest(&mut self, errno: Errno, collector: &mut Collector) {
-        self.pause = Some(Instant::now() + PAUSE);
-        if !std::mem::replace(&mut self.reported, true) {
+        let now = Instant::now();
+        self.pause = Some(now + PAUSE);
+        let before = self.reported.replace((errno, now));
+        if before.is_none_or(|(reported, at)| reported != errno || now - at > FORGET) {
             let advice = match errno {
                 Errno::MFILE | Errno::NFILE => {
                     "raise the limit of open files (ulimit -n); senders wait meanwhile"
                 }
                 _ => "senders wait, and weir tries again",
             };
-            let text = Error::call("accept", &self.base_name, &io_error(errno), advice).to_string();
+            let text = Error::call("accept", &self.address, &io_error(errno), advice).to_string();
             collector.messages.push(text);
         }
     }
@@ -138,7 +152,6 @@ impl Source for Listener {
         for _ in 0..ACCEPTS {
             match accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(connection) => {
-                    self.reported = false;
                     let source = self.source_of(connection, &collector.options);
                     added.push(source);
                 }

@@ -109,7 +109,7 @@ impl FileReader {
         if let Err(error) = read {
             // A sensor may be away for a while: it is reported once, until it is back.
             if !std::mem::replace(&mut self.failing, true) {
-                let name = self.path.display().to_string();
+                let name = crate::error::shown(&self.path);
                 let advice = "weir tries again at each interval";
                 collector.messages.push(Error::call("read", &name, &error, advice).to_string());
             }

@@ -48,7 +48,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// # Errors
 /// A process listens there, the name is no socket, or the directory does not allow it.
 pub(crate) fn bind_socket(path: &Path, kind: SocketType, mode: u32) -> Result<(OwnedFd, OwnName), Error> {
-    let name = path.display().to_string();
+    let name = crate::error::shown(path);
     let failed = |errno: Errno| {
         let advice = match errno {
             Errno::ADDRINUSE => "something else has this name: choose another one, or remove it",

@@ -16,7 +16,7 @@ const MAX_ROWS: usize = 40;
 
 /// Returns the title of the page of a check.
 pub fn page_title(document: &LogCheckDocument) -> String {
-    format!("weir log check: {}", document.log)
+    format!("weir log check: {}", weir_model::Untrusted::from(document.log.as_str()))
 }
 
 /// Adds a check to a page: the verdict, where the log is damaged, and the records of each writer.

@@ -214,7 +214,7 @@ impl Positions {
     /// # Errors
     /// It cannot be read, or is damaged: nothing is guessed.
     pub(super) fn load(path: &Path) -> Result<Self, Error> {
-        let name = path.display().to_string();
+        let name = crate::error::shown(path);
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -309,7 +309,7 @@ pub(crate) fn parse(text: &str) -> Option<Vec<Position>> {
 }
 
 fn replace(path: &Path, text: &str) -> Result<(), Error> {
-    let name = path.display().to_string();
+    let name = crate::error::shown(path);
     let failed = |error: &io::Error| {
         Error::call(
             "replace",

@@ -46,9 +46,9 @@ impl Watch {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let directory = path.parent().unwrap_or(Path::new("/")).to_path_buf();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let pattern =
-            Pattern::new(&name).map_err(|error| Error::text(format!("--follow {name}: {error}")))?;
-        let shown = directory.display().to_string();
+        let pattern = Pattern::new(&name)
+            .map_err(|error| Error::text(format!("--follow {}: {error}", crate::error::shown(&name))))?;
+        let shown = crate::error::shown(&directory);
         let failed = |errno| {
             let advice = match errno {
                 Errno::NOENT | Errno::NOTDIR => {
