@@ -114,6 +114,7 @@ fn dist_writes_man_pages_and_completions() {
             "{file} completes values"
         );
         assert!(text.contains("fail-on") && text.contains("ptrace"), "{file}");
+        assert!(!text.contains("lab-tool"), "{file} offers a hidden verb");
     }
     let blocked = run(dir.path(), &["dist", "/proc/nowhere"]);
     assert_eq!(blocked.status.code(), Some(1), "{}", text(&blocked.stderr));

@@ -41,6 +41,19 @@ fn write_pages(command: &Command, dir: &Path) -> std::io::Result<()> {
     fs::write(dir.join(format!("{name}.1")), text)
 }
 
+/// Returns a command without its hidden verbs, which clap_complete would offer. Hidden options stay: others refer to them.
+fn visible(command: &Command) -> Command {
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(visible);
+    let made = Command::new(command.get_name().to_owned())
+        .args(command.get_arguments().cloned())
+        .groups(command.get_groups().cloned())
+        .subcommands(verbs);
+    match command.get_about() {
+        Some(about) => made.about(about.clone()),
+        None => made,
+    }
+}
+
 fn write_all(dir: &Path) -> std::io::Result<()> {
     let (man, completions) = (dir.join("man"), dir.join("completions"));
     fs::create_dir_all(&man)?;
@@ -50,7 +63,7 @@ fn write_all(dir: &Path) -> std::io::Result<()> {
     write_pages(&command, &man)?;
     for (shell, name) in [(Shell::Bash, "weir.bash"), (Shell::Zsh, "_weir"), (Shell::Fish, "weir.fish")] {
         let mut text = Vec::new();
-        clap_complete::generate(shell, &mut Cli::command(), "weir", &mut text);
+        clap_complete::generate(shell, &mut visible(&Cli::command()), "weir", &mut text);
         fs::write(completions.join(name), text)?;
     }
     Ok(())
