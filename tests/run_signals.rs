@@ -3,12 +3,14 @@
 mod common;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{WEIR, disk_dir, run, skip, text};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Compiles a program of run_signals/ into `dir`.
 fn compile(test: &str, name: &str, dir: &Path) -> bool {
@@ -113,4 +115,103 @@ fn a_command_that_handles_the_signal_does_not_end_the_loop() {
     let group = rustix::process::Pid::from_raw(child.id() as i32).expect("a PID");
     rustix::process::kill_process_group(group, rustix::process::Signal::INT).expect("kill");
     assert_eq!(text(&child.wait_with_output().expect("bash").stdout), "after 5\n");
+}
+
+/// The signals that weir forwards.
+const FORWARDED: [Signal; 6] =
+    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2];
+/// Longer than weir holds a signal to find out whether it was sent to the process group.
+const LONGER_THAN_HELD: Duration = Duration::from_millis(100);
+
+/// The program report.c under weir, in a process group of its own.
+struct Reporting {
+    weir: Child,
+    pid: Pid,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Reporting {
+    fn start(dir: &Path, verb: &[&str]) -> Reporting {
+        let mut command = Command::new(WEIR);
+        command.args(verb).args(["--", "./report"]).current_dir(dir).process_group(0);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut weir = command.spawn().expect("weir");
+        let mut lines = BufReader::new(weir.stdout.take().expect("a pipe"));
+        assert_eq!(line(&mut lines), "ready", "{verb:?}");
+        Reporting { pid: Pid::from_child(&weir), weir, lines }
+    }
+
+    /// Returns the signals that the program reports until the end of its input.
+    fn rest(mut self) -> String {
+        drop(self.weir.stdin.take());
+        let mut rest = String::new();
+        self.lines.read_to_string(&mut rest).expect("the output");
+        self.weir.wait().expect("weir");
+        rest
+    }
+}
+
+fn line(lines: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("the output");
+    line.trim_end().to_string()
+}
+
+/// Sends each signal by `send` and returns what the program reports, which must begin with each of them.
+fn reported(dir: &Path, verb: &[&str], send: impl Fn(Pid, Signal)) -> String {
+    let mut program = Reporting::start(dir, verb);
+    for signal in FORWARDED {
+        send(program.pid, signal);
+        assert_eq!(line(&mut program.lines), format!("{:02}", signal.as_raw()), "{verb:?}");
+        std::thread::sleep(LONGER_THAN_HELD);
+    }
+    program.rest()
+}
+
+/// The verbs in which weir sees the signals that its command gets.
+fn verbs() -> Vec<Vec<&'static str>> {
+    vec![
+        vec!["run", "-q", "--rescue"],
+        vec!["run", "-q", "--max-delay=50ms"],
+        vec!["trace", "-o", "/dev/null", "--engine", "ptrace"],
+    ]
+}
+
+#[test]
+fn a_signal_to_the_process_group_reaches_the_command_once() {
+    const TEST: &str = "a_signal_to_the_process_group_reaches_the_command_once";
+    let dir = disk_dir();
+    if !compile(TEST, "report", dir.path()) {
+        return;
+    }
+    for verb in verbs() {
+        let send = |weir, signal| {
+            // A second signal merges with one that the command has not taken yet, so weir handles its own after that.
+            kill_process(weir, Signal::STOP).expect("kill");
+            kill_process_group(weir, signal).expect("kill");
+            std::thread::sleep(Duration::from_millis(10));
+            kill_process(weir, Signal::CONT).expect("kill");
+        };
+        assert_eq!(reported(dir.path(), &verb, send), "", "{verb:?}");
+    }
+}
+
+#[test]
+fn a_signal_to_weir_alone_reaches_the_command() {
+    const TEST: &str = "a_signal_to_weir_alone_reaches_the_command";
+    let dir = disk_dir();
+    if !compile(TEST, "report", dir.path()) {
+        return;
+    }
+    for verb in verbs() {
+        let send = |weir, signal| kill_process(weir, signal).expect("kill");
+        assert_eq!(reported(dir.path(), &verb, send), "", "{verb:?}");
+        // Different signals do not merge, and none takes the place of another.
+        let mut program = Reporting::start(dir.path(), &verb);
+        FORWARDED.iter().for_each(|signal| kill_process(program.pid, *signal).expect("kill"));
+        let mut lines: Vec<String> = FORWARDED.iter().map(|_| line(&mut program.lines)).collect();
+        lines.sort();
+        assert_eq!(lines, ["01", "02", "03", "10", "12", "15"], "{verb:?}");
+        assert_eq!(program.rest(), "", "{verb:?}");
+    }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use crate::companion::{self, Companion};
 use crate::expendable::no_answer_text;
 use crate::unkillable::{Unkillable, UnkillableSearch};
-use crate::{proc, signals};
+use crate::{held_signals, proc, signals};
 
 /// The first argument of a weir that only waits: [`waiter_main`].
 const WAITER_ARGUMENT: &str = "--weir-wait-for";
@@ -248,6 +248,7 @@ fn leave(thread: Unkillable, work: GuardedWork, has_ended: &AtomicBool, report: 
             break;
         }
     }
+    held_signals::end();
     // SAFETY: ends all threads. Exit handlers could wait for the command.
     unsafe { libc::_exit(128 + thread.signal) };
 }
@@ -259,6 +260,7 @@ fn abandon(call: &BlockingCall, command: Option<u32>, companion: Option<RawFd>, 
     let detaches = "weir detaches from all processes and gives no further result";
     report(&format!("{}; {detaches}", call.sentence()));
     signals::block_forwarded(libc::SIG_BLOCK);
+    held_signals::end();
     let (requests, last) = signals::end_requests();
     let Some(command) = command.filter(|_| requests < 2) else {
         let status = if requests < 2 { WEIR_FAILED } else { 128 + last };

@@ -23,6 +23,7 @@ pub mod frozen;
 #[doc(hidden)] // for fuzz/ only
 pub mod fuzzing;
 pub mod hang_guard;
+pub mod held_signals;
 pub mod inherited;
 pub mod io_priority;
 pub mod iovec;

@@ -1,7 +1,10 @@
-//! Forwards signals that weir receives to its command. A terminal sends its signals to both, so these are not forwarded.
+//! Forwards signals that weir receives to its command. A terminal sends its signals to both, so these are not forwarded, and
+//! [`held_signals`] finds out which others were.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
+
+use crate::held_signals;
 
 /// The PID of the command; 0: none.
 static COMMAND: AtomicI32 = AtomicI32::new(0);
@@ -26,20 +29,31 @@ extern "C" fn forward_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _c
     // SAFETY: the kernel passes a valid siginfo_t; kill(2), _exit(2) and errno may be used in a handler (signal-safety(7)).
     unsafe {
         let errno = *libc::__errno_location();
-        let command = COMMAND.load(Relaxed);
         let mut requests = 0;
         if END_SIGNALS.contains(&signal) {
             LAST_END_REQUEST.store(signal, Relaxed);
             requests = END_REQUESTS.fetch_add(1, Relaxed) + 1;
         }
         // si_code > 0: sent by the kernel, for example for a terminal, to the whole process group.
-        if (*info).si_code <= 0 && command > 0 {
-            libc::kill(command, signal);
+        let is_sent = (*info).si_code <= 0;
+        // Only kill(2), not sigqueue(3) or tgkill(2), can send a signal to a process group.
+        let is_held = (*info).si_code == libc::SI_USER && held_signals::hold(signal, (*info).si_pid());
+        if is_sent && !is_held {
+            send_to_command(signal);
         }
         if requests >= 2 && ENDS_AT_SECOND.load(Relaxed) {
             libc::_exit(128 + signal);
         }
         *libc::__errno_location() = errno;
+    }
+}
+
+/// Sends a signal to the command, if there is one. Async-signal-safe, but changes errno.
+pub(crate) fn send_to_command(signal: i32) {
+    let command = COMMAND.load(Relaxed);
+    if command > 0 {
+        // SAFETY: the call takes numbers.
+        unsafe { libc::kill(command, signal) };
     }
 }
 
@@ -228,6 +242,7 @@ pub(crate) fn end_at_second_request(before: (u32, i32)) {
 
 impl Drop for SignalForwarding {
     fn drop(&mut self) {
+        held_signals::end();
         COMMAND.store(0, Relaxed);
         for (signal, old) in &self.0 {
             // SAFETY: restores an action that sigaction(2) returned.

@@ -3,7 +3,7 @@
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
 use weir_sys::process_identity::ProcessIdentity;
-use weir_sys::{Error, executable, proc, process_status, ptrace};
+use weir_sys::{Error, executable, held_signals, proc, process_status, ptrace};
 use weir_trace_api::RawEventKind;
 
 use super::tracer::{PtracedProcess, PtracedThread, Tracer};
@@ -23,6 +23,7 @@ impl Tracer<'_, '_> {
         process.hidden = true;
         self.processes.insert(pid, process);
         self.add_thread(pid, pid);
+        held_signals::begin();
         gated.open_gate()?;
         self.gated = Some(gated);
         Ok(())

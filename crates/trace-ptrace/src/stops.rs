@@ -2,7 +2,7 @@
 
 use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop, registers};
-use weir_sys::{proc, syscalls};
+use weir_sys::{held_signals, proc, syscalls};
 use weir_trace_api::{RawCall, RawEventKind, breakpoint_traps};
 
 use super::held_exits::RETRY_NS;
@@ -73,6 +73,9 @@ impl Tracer<'_, '_> {
 
     /// Handles a signal-delivery stop. The signal is delivered, except that of a breakpoint.
     fn on_signal(&mut self, tid: u32, pid: u32, signal: i32, now: u64) {
+        if pid == self.root {
+            held_signals::note_stop(tid, signal);
+        }
         if signal == libc::SIGSTOP {
             self.catch_parent(pid, now);
         }

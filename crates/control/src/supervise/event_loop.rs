@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use weir_model::run::RunOutcome;
 use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
+use weir_sys::held_signals;
 use weir_sys::launch::GatedCommand;
 use weir_sys::limits;
 use weir_sys::memory::silent_processes;
@@ -117,6 +118,7 @@ impl Supervisor {
         process.before_exec = true;
         self.tracees.processes.insert(pid, process);
         self.add_thread(pid, pid);
+        held_signals::begin();
         gated.open_gate()?;
         self.gated = Some(gated);
         self.next_tick_ns = self.tick_interval.map_or(0, |interval| now_ns() + interval.as_nanos() as u64);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use weir_sys::clock::now_ns;
+use weir_sys::held_signals;
 use weir_sys::proc;
 use weir_sys::ptrace::repeat::has_interrupted_call;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop};
@@ -30,6 +31,7 @@ impl Supervisor {
             return;
         };
         thread.state = TraceeState::Stopped;
+        let pid = thread.pid;
         // The kernel reports a requested stop as whichever stop comes first, such as the exit of the interrupted call.
         if std::mem::take(&mut thread.stop_requested) {
             self.tracees.repeat_call(tid);
@@ -44,6 +46,9 @@ impl Supervisor {
         match (libc::WSTOPSIG(status), status >> 16) {
             (SYSCALL_STOP, 0) => self.on_syscall_stop(tid),
             (signal, 0) => {
+                if pid == self.tracees.root {
+                    held_signals::note_stop(tid, signal);
+                }
                 // Without a tracer an ignored signal is not delivered and ends no call.
                 if has_interrupted_call(tid) && proc::ignores(tid, signal) {
                     self.tracees.repeat_call(tid);

@@ -221,7 +221,14 @@ pub fn is_kernel_signal(tid: u32) -> bool {
     signal_info(tid).is_some_and(|info| info[1] as i32 == SI_KERNEL)
 }
 
-/// Returns the siginfo_t of a signal-delivery stop as words: si_signo and si_errno, si_code, si_band, si_fd.
+/// Returns the process that has sent the signal of a signal-delivery stop by kill(2); None if it has another cause.
+pub fn signal_sender(tid: u32) -> Option<i32> {
+    let info = signal_info(tid)?;
+    // si_pid and si_uid are in the word after si_code.
+    (info[1] as i32 == libc::SI_USER).then_some(info[2] as i32)
+}
+
+/// Returns the siginfo_t of a signal-delivery stop as words: si_signo and si_errno, si_code, si_band or si_pid, si_fd.
 fn signal_info(tid: u32) -> Option<[u64; 16]> {
     let mut info = [0u64; 16];
     ptrace(libc::PTRACE_GETSIGINFO as i64, tid, 0, info.as_mut_ptr() as usize).ok()?;

@@ -1,0 +1,184 @@
+//! Holds signals to weir for a moment, to find out whether they were sent to the process group.
+//!
+//! kill(2) to the process group sends the command a copy of its own, so forwarding weir's copy would deliver the signal twice. The
+//! siginfo_t of both copies is the same as that of a signal to weir alone. A tracer of the command sees its copy in a signal-delivery
+//! stop (ptrace(2)), also if the command ignores the signal. A blocked signal is not seen, but a second one merges with it (signal(7)).
+//!
+//! Each delivery accounts for one held signal of the same number from the same sender. A signal without a delivery is forwarded.
+
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::SeqCst};
+
+use crate::clock::now_ns;
+use crate::{ptrace, signals};
+
+/// The time for which a signal is held. Both copies are sent within microseconds, or a few milliseconds if a service manager sends them
+/// one by one. The rest is for a tracer that waits for a processor. A user notices a longer one.
+const HOLD_NS: u64 = 25_000_000;
+/// The signals that are held, and the deliveries that are kept, at most. There are seven forwarded signals.
+const SLOTS: usize = 32;
+
+/// Whether signals are held: a tracer notes deliveries.
+static HOLDS: AtomicBool = AtomicBool::new(false);
+static HELD: [Sent; SLOTS] = [const { Sent::NONE }; SLOTS];
+static DELIVERED: [Sent; SLOTS] = [const { Sent::NONE }; SLOTS];
+/// The number of deliveries so far.
+static DELIVERIES: AtomicUsize = AtomicUsize::new(0);
+/// Whether the timer is set.
+static IS_SET: AtomicBool = AtomicBool::new(false);
+/// The timer (timer_create(2)) that ends the time of held signals; null: none.
+static TIMER: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// A signal from a process. Handlers and the tracer change it at the same time.
+struct Sent {
+    /// Signal number and PID of the sender; 0: none, [`Sent::RESERVED`]: its time is being set.
+    key: AtomicU64,
+    /// CLOCK_MONOTONIC.
+    time_ns: AtomicU64,
+}
+
+impl Sent {
+    const NONE: Sent = Sent { key: AtomicU64::new(0), time_ns: AtomicU64::new(0) };
+    const RESERVED: u64 = u64::MAX;
+
+    /// Takes the slot if its key is `before`, and returns whether it did.
+    fn replace(&self, before: u64, key: u64, time_ns: u64) -> bool {
+        if self.key.compare_exchange(before, Sent::RESERVED, SeqCst, SeqCst).is_err() {
+            return false;
+        }
+        self.time_ns.store(time_ns, SeqCst);
+        self.key.store(key, SeqCst);
+        true
+    }
+
+    /// Empties the slot if it has the key. Returns false if another thread or handler did.
+    fn take(&self, key: u64) -> bool {
+        self.key.compare_exchange(key, 0, SeqCst, SeqCst).is_ok()
+    }
+}
+
+fn key_of(signal: i32, sender: i32) -> u64 {
+    u64::from(sender as u32) << 8 | signal as u64
+}
+
+fn signal_of(key: u64) -> i32 {
+    (key & 0xff) as i32
+}
+
+/// Begins to hold signals, and sends to the command what it did not get. The caller is the tracer of the command and calls
+/// [`note_delivery`]. Signals are still forwarded at once if there can be no timer.
+pub fn begin() {
+    if TIMER.load(SeqCst).is_null() {
+        TIMER.store(create_timer().unwrap_or(std::ptr::null_mut()), SeqCst);
+    }
+    HOLDS.store(!TIMER.load(SeqCst).is_null(), SeqCst);
+}
+
+/// Creates a timer that sends a real-time signal to this process, and unblocks the signal in this thread. Returns None if there can be
+/// none.
+fn create_timer() -> Option<libc::timer_t> {
+    // The signal after that of [`crate::ptrace::timer`].
+    let signal = libc::SIGRTMIN() + 12;
+    // SAFETY: zero bytes are a valid sigaction, sigset_t and sigevent; the handler is static and async-signal-safe.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_timer as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(signal, &action, std::ptr::null_mut());
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&mut set, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+        let mut event: libc::sigevent = std::mem::zeroed();
+        event.sigev_notify = libc::SIGEV_SIGNAL;
+        event.sigev_signo = signal;
+        let mut timer: libc::timer_t = std::ptr::null_mut();
+        (libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) == 0).then_some(timer)
+    }
+}
+
+extern "C" fn on_timer(_signal: libc::c_int) {
+    // SAFETY: returns the address of this thread's errno, which the calls below change.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: the address is valid in this thread.
+    let before = unsafe { *errno };
+    IS_SET.store(false, SeqCst);
+    if let Some(due_ns) = forward_until(now_ns()) {
+        set_timer(due_ns);
+    }
+    // SAFETY: as above.
+    unsafe { *errno = before };
+}
+
+/// Sets the timer, unless it is set: then its handler finds the signal and sets it again.
+fn set_timer(due_ns: u64) {
+    if IS_SET.swap(true, SeqCst) {
+        return;
+    }
+    // SAFETY: zero bytes are a valid itimerspec; the timer exists, because signals are held, and is never deleted.
+    unsafe {
+        let mut time: libc::itimerspec = std::mem::zeroed();
+        time.it_value.tv_sec = (due_ns / 1_000_000_000) as libc::time_t;
+        time.it_value.tv_nsec = (due_ns % 1_000_000_000) as libc::c_long;
+        libc::timer_settime(TIMER.load(SeqCst), libc::TIMER_ABSTIME, &time, std::ptr::null_mut());
+    }
+}
+
+/// Notes that the command gets a signal that process `sender` has sent by kill(2).
+pub fn note_delivery(signal: i32, sender: i32) {
+    let (key, now) = (key_of(signal, sender), now_ns());
+    let slot = &DELIVERED[DELIVERIES.fetch_add(1, SeqCst) % SLOTS];
+    // A handler can empty the slot between the two attempts.
+    let before = slot.key.load(SeqCst);
+    let _is_noted = slot.replace(before, key, now) || slot.replace(0, key, now);
+}
+
+/// As [`note_delivery`], for a signal-delivery stop of a thread of the command. The caller must be its tracer.
+pub fn note_stop(tid: u32, signal: i32) {
+    let is_forwarded = signals::FORWARDED.contains(&signal) || signal == libc::SIGTSTP;
+    if let Some(sender) = is_forwarded.then(|| ptrace::signal_sender(tid)).flatten() {
+        note_delivery(signal, sender);
+    }
+}
+
+/// Holds a signal. Returns false if the caller must forward it at once.
+pub(crate) fn hold(signal: i32, sender: i32) -> bool {
+    let (key, now) = (key_of(signal, sender), now_ns());
+    let Some(slot) = HELD.iter().find(|slot| HOLDS.load(SeqCst) && slot.replace(0, key, now)) else {
+        return false;
+    };
+    set_timer(now + HOLD_NS);
+    // `end` can have missed this signal.
+    HOLDS.load(SeqCst) || !slot.take(key)
+}
+
+/// Ends the holding: signals that come later, and those that are held and that the command has not got, are forwarded at once.
+pub(crate) fn end() {
+    HOLDS.store(false, SeqCst);
+    let _none_is_left = forward_until(u64::MAX);
+}
+
+/// Forwards the signals whose time is over, unless the command has got them. Returns the time of the next one.
+fn forward_until(now: u64) -> Option<u64> {
+    let mut next_ns = None;
+    for slot in &HELD {
+        let key = slot.key.load(SeqCst);
+        if matches!(key, 0 | Sent::RESERVED) {
+            continue;
+        }
+        let held_ns = slot.time_ns.load(SeqCst);
+        let due_ns = held_ns + HOLD_NS;
+        if due_ns > now {
+            next_ns = Some(next_ns.map_or(due_ns, |next: u64| next.min(due_ns)));
+        } else if slot.take(key) && !take_delivery(key, held_ns) {
+            signals::send_to_command(signal_of(key));
+        }
+    }
+    next_ns
+}
+
+/// Returns whether the command got such a signal about when weir did. Each delivery counts once.
+fn take_delivery(key: u64, held_ns: u64) -> bool {
+    let takes = |slot: &Sent| {
+        slot.key.load(SeqCst) == key && slot.time_ns.load(SeqCst) + HOLD_NS > held_ns && slot.take(key)
+    };
+    DELIVERED.iter().any(takes)
+}
