@@ -25,8 +25,9 @@ static DELIVERED: [Sent; SLOTS] = [const { Sent::NONE }; SLOTS];
 static DELIVERIES: AtomicUsize = AtomicUsize::new(0);
 /// Whether the timer is set.
 static IS_SET: AtomicBool = AtomicBool::new(false);
-/// The timer (timer_create(2)) that ends the time of held signals; null: none.
+/// The timer (timer_create(2)) that ends the time of held signals. The first timer of a process has the number 0.
 static TIMER: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
+static HAS_TIMER: AtomicBool = AtomicBool::new(false);
 
 /// A signal from a process. Handlers and the tracer change it at the same time.
 struct Sent {
@@ -64,13 +65,16 @@ fn signal_of(key: u64) -> i32 {
     (key & 0xff) as i32
 }
 
-/// Begins to hold signals, and sends to the command what it did not get. The caller is the tracer of the command and calls
-/// [`note_delivery`]. Signals are still forwarded at once if there can be no timer.
+/// Begins to hold signals. The caller is the tracer of the command and calls [`note_delivery`] or [`note_stop`]. Signals
+/// are still forwarded at once if there can be no timer.
 pub fn begin() {
-    if TIMER.load(SeqCst).is_null() {
-        TIMER.store(create_timer().unwrap_or(std::ptr::null_mut()), SeqCst);
+    if !HAS_TIMER.load(SeqCst)
+        && let Some(timer) = create_timer()
+    {
+        TIMER.store(timer, SeqCst);
+        HAS_TIMER.store(true, SeqCst);
     }
-    HOLDS.store(!TIMER.load(SeqCst).is_null(), SeqCst);
+    HOLDS.store(HAS_TIMER.load(SeqCst), SeqCst);
 }
 
 /// Creates a timer that sends a real-time signal to this process, and unblocks the signal in this thread. Returns None if there can be

@@ -113,6 +113,7 @@ enum event_kind {
     KIND_EXIT,
     KIND_BUFFER,   /* struct buffer_event */
     KIND_DIRECTORY, /* struct directory_event */
+    KIND_SIGNAL,    /* struct event_head: `pid` sends signal `fd` to process `tid` */
 };
 
 /* When a buffer snapshot is taken. */

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use weir_sys::clock::now_ns;
-use weir_sys::ptrace;
+use weir_sys::{held_signals, ptrace};
 use weir_trace_api::{EventSink, RawEvent, RawEventKind};
 
 use super::Run;
 use super::decode::{self, ProcessChange};
-use super::shared_types::{self, LifecycleEvent};
+use super::shared_types::{self, EventHead, LifecycleEvent};
 
 /// Bytes taken at a time: a sixteenth of the ring buffer. If more has accumulated, weir raises its scheduling priority for
 /// the rest of the run, because events would be dropped next. It does not do so earlier, to not delay the traced programs.
@@ -82,8 +82,21 @@ impl Run<'_> {
         }
     }
 
+    /// Handles the sending of a signal. Returns false if the event is another one.
+    fn note_signal(&self, event: &[u8]) -> bool {
+        let head = shared_types::read::<EventHead>(event);
+        let Some(head) = head.filter(|head| head.kind == shared_types::KIND_SIGNAL) else { return false };
+        if head.tid == self.root {
+            held_signals::note_delivery(head.fd, head.pid as i32);
+        }
+        true
+    }
+
     /// Handles one event of the ring buffer.
     fn handle(&mut self, event: &[u8]) {
+        if self.note_signal(event) {
+            return;
+        }
         let (root, before_exec) = (self.root, self.before_exec);
         let (sink, tracer_events) = (&mut *self.sink, &mut self.tracer_events);
         let change = self.decoder.decode(event, &mut |raw: RawEvent| {

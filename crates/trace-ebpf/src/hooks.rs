@@ -86,6 +86,11 @@ pub(super) const ABILITIES: &[Ability] = &[
         ],
         loss: Some("bytes pending in buffers at execve(2): no hook for it could be loaded"),
     },
+    Ability {
+        name: "signals",
+        hooks: &[tracepoint("on_signal", "signal_generate", 3)],
+        loss: Some("signals to the process group, which the command gets twice"),
+    },
 ];
 
 /// The numbers by which the programs call the kernel's functions that disable and enable preemption (bpf/maps.h), and their names
@@ -176,6 +181,7 @@ mod tests {
             ("sched_process_exec", 3),
             ("sched_process_exit", exit_arguments),
             ("sched_switch", 4),
+            ("signal_generate", 5),
         ];
         tracepoints.extend(prepares.then_some(("sched_prepare_exec", 2)));
         let functions = [Some("begin_new_exec"), taskstats.then_some("taskstats_exit")];

@@ -42,7 +42,7 @@ use weir_model::trace::{BackendKind, Exit};
 use weir_sys::clock::now_ns;
 use weir_sys::launch::{self, GatedCommand};
 use weir_sys::pidfd::open_process;
-use weir_sys::{Error, code_pages, inherited, proc, unkillable};
+use weir_sys::{Error, code_pages, held_signals, inherited, proc, unkillable};
 use weir_trace_api::{
     BackendReport, DeferredCleanup, EventSink, RawEvent, RawEventKind, TickHook, TraceBackend, TraceHooks,
     TraceOptions, TraceRoot, breakpoint_traps,
@@ -178,6 +178,7 @@ impl EbpfBackend {
             {
                 self.stop_at_start(gated.pid, &executable, tracer)?;
             }
+            held_signals::begin();
             released_ns = now_ns();
             gated.release()?;
         }
