@@ -9,8 +9,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::trace::engines;
-use common::{WEIR, disk_dir, run, skip, text};
+use common::{WEIR, disk_dir, is_root, run, skip, text};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Compiles a program of run_signals/ into `dir`.
@@ -171,8 +170,9 @@ fn reported(dir: &Path, verb: &[&str], send: impl Fn(Pid, Signal)) -> String {
 
 /// The verbs in which weir sees the signals that its command gets.
 fn verbs() -> Vec<Vec<&'static str>> {
+    let engines = if is_root() { &["ptrace", "ebpf"][..] } else { &["ptrace"] };
     let mut verbs = vec![vec!["run", "-q", "--rescue"], vec!["run", "-q", "--max-delay=50ms"]];
-    verbs.extend(engines().into_iter().map(|engine| vec!["trace", "-o", "/dev/null", "--engine", engine]));
+    verbs.extend(engines.iter().map(|engine| vec!["trace", "-o", "/dev/null", "--engine", *engine]));
     verbs
 }
 
