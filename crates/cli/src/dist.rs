@@ -48,8 +48,13 @@ fn visible(command: &Command) -> Command {
         .args(command.get_arguments().cloned())
         .groups(command.get_groups().cloned())
         .subcommands(verbs);
-    match command.get_about() {
+    let made = match command.get_about() {
         Some(about) => made.about(about.clone()),
+        None => made,
+    };
+    // It makes the option --version.
+    match command.get_version() {
+        Some(version) => made.version(version.to_owned()),
         None => made,
     }
 }
