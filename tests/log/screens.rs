@@ -81,10 +81,13 @@ fn a_check_shows_where_a_log_is_damaged() {
 #[test]
 fn metrics_are_in_a_file_and_behind_http() {
     let dir = disk_dir();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    // An address of this process only: no other one takes the port before the collector has it.
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let host = format!("127.{}.{middle}.{}", high + 1, low | 1);
+    let free = std::net::TcpListener::bind((host.as_str(), 0)).expect("a port");
     let port = free.local_addr().expect("an address").port();
     drop(free);
-    let http = format!("http:{port}");
+    let http = format!("http:{host}:{port}");
     let collector = Collector::start(
         dir.path(),
         &["-o", "out", "--listen", "unix:s", "--metrics", "metrics.prom", "--metrics", &http],
@@ -93,7 +96,7 @@ fn metrics_are_in_a_file_and_behind_http() {
     socket.write_all(b"one\ntwo\nhalf").expect("sent");
     lines_of(&dir.path().join("out"), 2);
     let get = |request: &str| {
-        let mut client = std::net::TcpStream::connect(("127.0.0.1", port)).expect("connected");
+        let mut client = std::net::TcpStream::connect((host.as_str(), port)).expect("connected");
         client.write_all(request.as_bytes()).expect("sent");
         let mut answer = String::new();
         std::io::Read::read_to_string(&mut client, &mut answer).expect("an answer");
