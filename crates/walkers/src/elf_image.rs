@@ -20,7 +20,7 @@ use crate::runtimes::glibc::wide::WIDE_WRITERS;
 use crate::runtimes::go::{GoSections, ItabSection};
 use crate::runtimes::rust::has_buf_writer;
 use crate::runtimes::rust::layouts::{self, RustLayouts};
-use crate::{RuntimeEntry, WalkerEntry};
+use crate::{RuntimeEntry, UnreadableEntry, WalkerEntry};
 
 /// The functions of the C library at which weir sets breakpoints.
 const FUNCTIONS: [&str; 2] = ["execve", "write"];
@@ -224,7 +224,9 @@ fn names_runtime(exe: &Path) -> bool {
 
 fn linked_runtimes(path: &Path) -> Vec<RuntimeId> {
     runtimes_of_file(path, |runtime, sections| {
-        runtime.unreadable_entry().is_some_and(|entry| (entry.is_linked_into)(sections))
+        let is_linked =
+            |entry: &UnreadableEntry| (entry.is_linked_into)(sections) || entry.is_needed_by(sections);
+        runtime.unreadable_entry().is_some_and(is_linked)
     })
 }
 

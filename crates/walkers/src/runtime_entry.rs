@@ -94,6 +94,12 @@ impl UnreadableEntry {
             |rest: &str| !rest.starts_with(|next: char| next.is_alphabetic() || next == '_' || next == '-');
         self.files.iter().any(|name| file.strip_prefix(name).is_some_and(is_version))
     }
+
+    /// Returns whether a file needs one of the libraries in `files`, which a starting process has not mapped yet.
+    pub(crate) fn is_needed_by(&self, sections: &ElfSections) -> bool {
+        let needed = sections.needed().unwrap_or_default();
+        needed.iter().any(|library| self.names(&String::from_utf8_lossy(library)))
+    }
 }
 
 /// How the walkers of a process are found.

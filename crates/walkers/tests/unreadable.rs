@@ -138,3 +138,13 @@ fn lines_in_mawks_input_buffer() {
     drop(input);
     mawk.wait().unwrap();
 }
+
+#[test]
+fn the_file_of_a_program_that_needs_guile_has_its_buffers() {
+    let test = "the_file_of_a_program_that_needs_guile_has_its_buffers";
+    let guile = Path::new("/usr/bin/guile");
+    if !guile.exists() {
+        return skip(test, "there is no guile");
+    }
+    assert_eq!(unreadable_of_file(&guile.canonicalize().unwrap()), ["Guile's own buffers"]);
+}
