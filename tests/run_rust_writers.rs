@@ -78,3 +78,41 @@ fn writers_that_no_walker_finds_are_out_of_reach() {
         assert_eq!((errors(&output), output.status.code()), (said, Some(0)), "{name}");
     }
 }
+
+/// Kills itself with bytes in two buffers. In the optimized program the debug information of the types of one crate refers to that of
+/// another.
+const KILLED: &str = r#"use std::io::{BufWriter, Write};
+fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    let lines: u32 = words[1].parse().unwrap();
+    let mut log = BufWriter::new(std::fs::File::create(&words[2]).unwrap());
+    let mut out = BufWriter::new(std::io::stdout());
+    for line in 0..lines {
+        let text = format!("line {line:07} {}\n", "x".repeat((line % 80) as usize));
+        out.write_all(text.as_bytes()).unwrap();
+        log.write_all(text.as_bytes()).unwrap();
+        if line + 1 == lines {
+            unsafe { end() }
+        }
+    }
+}
+extern "C" {
+    fn kill(pid: i32, signal: i32) -> i32;
+    fn getpid() -> i32;
+}
+unsafe fn end() {
+    kill(getpid(), 9);
+}
+"#;
+
+#[test]
+fn bytes_of_an_optimized_program_are_rescued() {
+    let dir = disk_dir();
+    for (name, flags) in [("plain", &["-g"][..]), ("optimized", &["-g", "-O"])] {
+        let Some(program) = build(dir.path(), name, KILLED, flags) else { return };
+        let output = run(dir.path(), &["run", "--rescue", "--", &program, "1000", "log"]);
+        let bytes: usize = (0..1000).map(|line| "line 0000000 \n".len() + line % 80).sum();
+        let log = std::fs::metadata(dir.path().join("log")).unwrap().len() as usize;
+        assert_eq!((log, output.stdout.len()), (bytes, bytes), "{name}: {}", errors(&output));
+    }
+}

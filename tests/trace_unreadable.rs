@@ -6,7 +6,7 @@ mod trace;
 
 use std::path::Path;
 
-use common::programs::{self, PROGRAM, SOURCE, has_libcxx};
+use common::programs::has_libcxx;
 use common::{has, skip};
 use trace::{compile, compile_by, finding, for_each_engine, path, traced};
 
@@ -74,37 +74,6 @@ fn a_file_of_wide_characters() {
             let (verdict, buffers) = verdict(engine, dir, &[path(&program)]);
             assert!(verdict.starts_with("Nothing wrong in what could be seen; "), "{engine}: {verdict}");
             assert_eq!(buffers, ["C++ file buffers of wide characters (std::wofstream)"], "{engine}");
-        }
-    });
-}
-
-#[test]
-fn writers_of_rust_count_only_where_a_program_has_them() {
-    const TEST: &str = "writers_of_rust_count_only_where_a_program_has_them";
-    let plain = "fn main() { println!(\"a line\"); }\n";
-    let writer = "use std::io::{BufWriter, Write};\n\
-        fn main() { BufWriter::new(std::fs::File::create(\"log\").unwrap()).write_all(b\"text\").unwrap(); }\n";
-    if !has("rustc") {
-        return skip(TEST, "there is no rustc");
-    }
-    for_each_engine(|engine, dir| {
-        for (name, code, flags, expected) in [
-            ("plain", plain, &["-g", "-o", PROGRAM, SOURCE][..], "Nothing is wrong with "),
-            ("bare", plain, &["-o", PROGRAM, SOURCE], "Nothing is wrong with "),
-            ("writer", writer, &["-g", "-o", PROGRAM, SOURCE], "Nothing is wrong with "),
-            (
-                "hidden",
-                writer,
-                &["-o", PROGRAM, SOURCE],
-                "Nothing wrong in what could be seen; the BufWriters of a Rust program without debug information of types",
-            ),
-        ] {
-            let (file, program) = (dir.join(format!("{name}.rs")), dir.join(name));
-            std::fs::write(&file, code).expect("the source");
-            let made = programs::compile("rustc", flags, &file, &program);
-            assert!(made.is_ok_and(|made| made.status.success()), "rustc {name}");
-            let (verdict, _) = verdict(engine, dir, &[path(&program)]);
-            assert!(verdict.starts_with(expected), "{engine} {name}: {verdict}");
         }
     });
 }

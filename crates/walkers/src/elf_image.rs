@@ -18,7 +18,7 @@ use crate::runtimes::FILES;
 use crate::runtimes::cpp::FileBufferFacts;
 use crate::runtimes::glibc::wide::WIDE_WRITERS;
 use crate::runtimes::go::{GoSections, ItabSection};
-use crate::runtimes::rust::has_buf_writer;
+use crate::runtimes::rust;
 use crate::runtimes::rust::layouts::{self, RustLayouts};
 use crate::{RuntimeEntry, UnreadableEntry, WalkerEntry};
 
@@ -82,8 +82,8 @@ pub(crate) struct ElfImage {
     pub go_parts: Option<GoSections>,
     /// Memory layouts of a Rust program's streams; read on first use.
     layouts: OnceLock<Option<Arc<RustLayouts>>>,
-    /// A Rust program has BufWriters, and no debug information describes them; searched on first use.
-    hides_writers: OnceLock<bool>,
+    /// The BufWriters of a Rust program that no walker reads; searched on first use.
+    hidden_writers: OnceLock<Option<&'static str>>,
     /// The file names a library of a runtime with a walker; searched on first use.
     names_runtime: OnceLock<bool>,
     /// The runtimes without a walker that are linked into the file, or that it uses; searched on first use.
@@ -131,12 +131,12 @@ impl ElfImage {
         self.layouts.get_or_init(read).clone()
     }
 
-    /// Returns whether a Rust program has BufWriters that no debug information describes. `path` is the path of this file.
-    pub fn hides_writers(&self, path: &Path) -> bool {
-        let has_writer =
-            || ElfFile::open(path).is_none_or(|elf| elf.sections().map_or(true, |of| has_buf_writer(&of)));
-        let is_hidden = || self.rust_without_types || self.rust && self.layouts(path).is_none();
-        *self.hides_writers.get_or_init(|| is_hidden() && has_writer())
+    /// Returns the BufWriters of a Rust program that no walker reads, as the subject of a sentence; None if it has none.
+    /// `path` is the path of this file.
+    pub fn hidden_writers(&self, path: &Path) -> Option<&'static str> {
+        let search = || rust::hidden_writers(path, || self.layouts(path));
+        let is_rust = self.rust || self.rust_without_types;
+        *self.hidden_writers.get_or_init(|| is_rust.then(search).flatten())
     }
 
     /// Returns whether a runtime whose buffers no walker reads is linked into the file. `path` is the path of this file.

@@ -53,9 +53,7 @@ pub fn unreadable_of_file(executable: &Path) -> Vec<String> {
     if image.foreign {
         buffers.push(FOREIGN.into());
     }
-    if image.hides_writers(executable) {
-        buffers.push(crate::runtimes::rust::WITHOUT_TYPES.into());
-    }
+    buffers.extend(image.hidden_writers(executable).map(str::to_owned));
     buffers
 }
 

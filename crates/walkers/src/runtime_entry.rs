@@ -1,5 +1,6 @@
 //! The table of runtimes: one entry for each file or folder in `src/runtimes`.
 
+use std::path::Path;
 use std::sync::LazyLock;
 
 use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
@@ -49,8 +50,9 @@ pub struct UnreachedBuffers {
     pub name: &'static str,
     /// The beginnings of these options, for example `--stdout` or `--stdout none`.
     pub options: &'static [&'static str],
-    /// Returns whether a program with this executable can have such buffers. True if the executable does not tell.
-    pub possible: fn(&ElfSections) -> bool,
+    /// Returns whether a program with this executable, by its sections and its path, can have such buffers. True if the
+    /// executable does not tell.
+    pub possible: fn(&ElfSections, &Path) -> bool,
     /// A walker reads and drains the buffers, so a short delay from outside substitutes for the modes none and line.
     pub is_drained: bool,
 }
@@ -225,7 +227,7 @@ pub(crate) fn has_c_string(sections: &ElfSections, text: &str) -> bool {
 }
 
 /// The answer of [`UnreachedBuffers::possible`] if no executable shows whether a program has the buffers.
-pub(crate) fn always_possible(_sections: &ElfSections) -> bool {
+pub(crate) fn always_possible(_sections: &ElfSections, _executable: &Path) -> bool {
     true
 }
 

@@ -50,8 +50,9 @@ pub fn runtime(program: &ResolvedProgram) -> &'static RuntimeEntry {
 pub fn unreached(path: Option<&Path>, runtime: &'static RuntimeEntry) -> Vec<&'static UnreachedBuffers> {
     let file = path.and_then(elf::ElfFile::open).filter(|file| !file.is_foreign());
     let sections = file.as_ref().and_then(|file| file.sections().ok());
+    let known = sections.as_ref().zip(path);
     let possible =
-        |one: &&UnreachedBuffers| sections.as_ref().is_none_or(|sections| (one.possible)(sections));
+        |one: &&UnreachedBuffers| known.is_none_or(|(sections, path)| (one.possible)(sections, path));
     runtime.unreached.iter().filter(possible).collect()
 }
 

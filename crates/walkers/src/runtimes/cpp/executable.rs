@@ -20,19 +20,19 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         UnreachedBuffers {
             name: "std::cout after sync_with_stdio(false)",
             options: &["--stdout", "--fix-order"],
-            possible: can_leave_stdio,
+            possible: |sections, _| can_leave_stdio(sections),
             is_drained: true,
         },
         UnreachedBuffers {
             name: "std::cin after sync_with_stdio(false)",
             options: &["--stdin"],
-            possible: can_leave_stdio,
+            possible: |sections, _| can_leave_stdio(sections),
             is_drained: false,
         },
         UnreachedBuffers {
             name: "the file buffer of a std::ofstream",
             options: &["--stdout", "--file"],
-            possible: |sections| match contains_libcxx(sections) {
+            possible: |sections, _| match contains_libcxx(sections) {
                 true => is_linked_in(sections) || has_buffers_of_libcxx(sections),
                 false => can_have_file_buffers(sections) || has_buffers_of_libcxx(sections),
             },
@@ -41,7 +41,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         UnreachedBuffers {
             name: "the file buffer of a std::wofstream or std::wcout",
             options: &["--stdout", "--file", "--max-delay", "--rescue", "--fix-fork", "--fix-order"],
-            possible: has_wide_buffers,
+            possible: |sections, _| has_wide_buffers(sections),
             is_drained: false,
         },
     ],

@@ -30,6 +30,7 @@ mod tests;
 use std::any::Any;
 use std::cell::{Cell, LazyCell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
@@ -106,7 +107,7 @@ fn is_go(sections: &ElfSections) -> bool {
 }
 
 /// Returns whether the linker has kept a method of bufio.Writer. A stripped program has the names of its functions too.
-fn has_bufio_writer(sections: &ElfSections) -> bool {
+fn has_bufio_writer(sections: &ElfSections, _executable: &Path) -> bool {
     let names = [".gopclntab", ".data.rel.ro.gopclntab"];
     !names.iter().any(|name| sections.has(name))
         || names.iter().any(|name| section_contains(sections, name, b"bufio.(*Writer)."))

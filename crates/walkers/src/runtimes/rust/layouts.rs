@@ -96,10 +96,9 @@ fn read(dwarf: &gimli::Dwarf<DwarfSlice>) -> RustLayouts {
     let mut found = RustLayouts::default();
     // The distances from a vector of bytes to a file in other types than BufWriter.
     let mut lookalikes = BTreeSet::new();
-    let mut units = dwarf.units();
-    while let Ok(Some(header)) = units.next() {
-        let Ok(unit) = dwarf.unit(header) else { continue };
-        let _broken = DebugUnit { dwarf, unit: &unit }.add_to(&mut found, &mut lookalikes);
+    let types = DebugTypes::of(dwarf);
+    for unit in 0..types.units.len() {
+        let _broken = types.add_unit(unit, &mut found, &mut lookalikes);
     }
     let is_writer = |one: &&RustLayout| one.used.is_none();
     let distance = |one: &RustLayout| one.inner_at.wrapping_sub(one.capacity.min(one.data).min(one.length));
@@ -110,33 +109,54 @@ fn read(dwarf: &gimli::Dwarf<DwarfSlice>) -> RustLayouts {
 /// The types that consist of a vector of bytes.
 const VECTORS: [&str; 3] = ["Vec<u8, alloc::alloc::Global>", "Vec<u8>", "String"];
 
-struct DebugUnit<'a> {
+/// The types that the debug information describes. In optimized programs the fields of a type have types of other units.
+struct DebugTypes<'a> {
     dwarf: &'a gimli::Dwarf<DwarfSlice<'a>>,
-    unit: &'a gimli::Unit<DwarfSlice<'a>>,
+    /// In the order of their offsets in the section.
+    units: Vec<gimli::Unit<DwarfSlice<'a>>>,
 }
 
-/// Name, offset and type of a field.
-type StructField<'a> = (&'a str, usize, UnitOffset);
+/// A type: the index of its unit, and its offset in that unit.
+type TypePosition = (usize, UnitOffset);
 
-impl<'a> DebugUnit<'a> {
-    fn add_to(&self, found: &mut RustLayouts, lookalikes: &mut BTreeSet<usize>) -> gimli::Result<()> {
-        let mut entries = self.unit.entries();
+/// Name, offset and type of a field.
+type StructField<'a> = (&'a str, usize, TypePosition);
+
+impl<'a> DebugTypes<'a> {
+    fn of(dwarf: &'a gimli::Dwarf<DwarfSlice<'a>>) -> Self {
+        let (mut headers, mut units) = (dwarf.units(), Vec::new());
+        while let Ok(Some(header)) = headers.next() {
+            units.extend(dwarf.unit(header).ok());
+        }
+        DebugTypes { dwarf, units }
+    }
+
+    /// Adds the layouts of a unit's types.
+    fn add_unit(
+        &self,
+        unit: usize,
+        found: &mut RustLayouts,
+        lookalikes: &mut BTreeSet<usize>,
+    ) -> gimli::Result<()> {
+        let mut entries = self.units[unit].entries();
         while let Some(entry) = entries.next_dfs()? {
             if entry.tag() != constants::DW_TAG_structure_type {
                 continue;
             }
-            let Some(name) = entry.attr_value(constants::DW_AT_name).and_then(|name| self.text(name)) else {
+            let Some(name) = entry.attr_value(constants::DW_AT_name).and_then(|name| self.text(unit, name))
+            else {
                 continue;
             };
+            let at = (unit, entry.offset());
             found.lines |= name.starts_with("LineWriter<");
             let of = |start: &str| name.strip_prefix(start).and_then(|rest| rest.strip_suffix('>'));
             let layout = match (of("BufWriter<"), of("BufReader<")) {
-                (Some(inner), _) => self.writer(entry.offset(), inner),
-                (_, Some(inner)) => self.reader(entry.offset(), inner),
+                (Some(inner), _) => self.writer(at, inner),
+                (_, Some(inner)) => self.reader(at, inner),
                 _ => None,
             };
             if !name.starts_with("BufWriter<") {
-                lookalikes.extend(self.distances(entry.offset()));
+                lookalikes.extend(self.distances(at));
             }
             found.all.extend(layout.filter(|one| !found.all.contains(one)));
         }
@@ -144,7 +164,7 @@ impl<'a> DebugUnit<'a> {
     }
 
     /// Returns the distances from a vector of bytes to a file in a structure.
-    fn distances(&self, at: UnitOffset) -> Vec<usize> {
+    fn distances(&self, at: TypePosition) -> Vec<usize> {
         let members = self.members(at);
         if members.len() < 2 {
             return Vec::new();
@@ -167,20 +187,34 @@ impl<'a> DebugUnit<'a> {
     }
 
     /// Returns the name of a type without its path; empty if it has none.
-    fn type_name(&self, at: UnitOffset) -> &'a str {
-        let entry = self.unit.entry(at).ok();
-        entry.and_then(|entry| self.text(entry.attr_value(constants::DW_AT_name)?)).unwrap_or("")
+    fn type_name(&self, (unit, at): TypePosition) -> &'a str {
+        let entry = self.units[unit].entry(at).ok();
+        entry.and_then(|entry| self.text(unit, entry.attr_value(constants::DW_AT_name)?)).unwrap_or("")
     }
 
-    fn byte_size(&self, at: UnitOffset) -> Option<u64> {
-        self.unit.entry(at).ok()?.attr_value(constants::DW_AT_byte_size)?.udata_value()
+    fn byte_size(&self, (unit, at): TypePosition) -> Option<u64> {
+        self.units[unit].entry(at).ok()?.attr_value(constants::DW_AT_byte_size)?.udata_value()
     }
 
-    fn text(&self, value: AttributeValue<DwarfSlice<'a>>) -> Option<&'a str> {
-        std::str::from_utf8(self.dwarf.attr_string(self.unit, value).ok()?.slice()).ok()
+    fn text(&self, unit: usize, value: AttributeValue<DwarfSlice<'a>>) -> Option<&'a str> {
+        std::str::from_utf8(self.dwarf.attr_string(&self.units[unit], value).ok()?.slice()).ok()
     }
 
-    fn writer(&self, at: UnitOffset, inner: &str) -> Option<RustLayout> {
+    /// Returns the type that an attribute of a unit's entry refers to.
+    fn referenced(&self, unit: usize, value: AttributeValue<DwarfSlice<'a>>) -> Option<TypePosition> {
+        match value {
+            AttributeValue::UnitRef(at) => Some((unit, at)),
+            AttributeValue::DebugInfoRef(at) => {
+                let start =
+                    |unit: &gimli::Unit<_>| unit.header.debug_info_offset().map_or(0, |start| start.0);
+                let unit = self.units.partition_point(|one| start(one) <= at.0).checked_sub(1)?;
+                Some((unit, at.to_unit_offset(&self.units[unit].header)?))
+            }
+            _ => None,
+        }
+    }
+
+    fn writer(&self, at: TypePosition, inner: &str) -> Option<RustLayout> {
         let members = self.members(at);
         let (_, vector_at, vector) = *members.iter().find(|one| one.0 == "buf")?;
         let within = |name| Some(vector_at + self.find(vector, name, MAX_DEPTH)?);
@@ -199,7 +233,7 @@ impl<'a> DebugUnit<'a> {
         })
     }
 
-    fn reader(&self, at: UnitOffset, inner: &str) -> Option<RustLayout> {
+    fn reader(&self, at: TypePosition, inner: &str) -> Option<RustLayout> {
         let members = self.members(at);
         let (_, buffer_at, buffer) = *members.iter().find(|one| one.0 == "buf")?;
         let within = |name| Some(buffer_at + self.find(buffer, name, MAX_DEPTH)?);
@@ -214,21 +248,20 @@ impl<'a> DebugUnit<'a> {
         })
     }
 
-    fn members(&self, at: UnitOffset) -> Vec<StructField<'a>> {
+    fn members(&self, (unit, at): TypePosition) -> Vec<StructField<'a>> {
         let mut found = Vec::new();
-        let Ok(mut tree) = self.unit.entries_tree(Some(at)) else { return found };
+        let Ok(mut tree) = self.units[unit].entries_tree(Some(at)) else { return found };
         let Ok(root) = tree.root() else { return found };
         let mut children = root.children();
         while let Ok(Some(child)) = children.next() {
             let entry = child.entry();
             if entry.tag() == constants::DW_TAG_member {
-                let name = entry.attr_value(constants::DW_AT_name).and_then(|name| self.text(name));
+                let name = entry.attr_value(constants::DW_AT_name).and_then(|name| self.text(unit, name));
                 let offset = entry.attr_value(constants::DW_AT_data_member_location);
                 let offset = offset.and_then(|offset| usize::try_from(offset.udata_value()?).ok());
                 let of_type = entry.attr_value(constants::DW_AT_type);
-                if let (Some(name), Some(offset), Some(AttributeValue::UnitRef(of_type))) =
-                    (name, offset, of_type)
-                {
+                let of_type = of_type.and_then(|of_type| self.referenced(unit, of_type));
+                if let (Some(name), Some(offset), Some(of_type)) = (name, offset, of_type) {
                     found.push((name, offset, of_type));
                 }
             }
@@ -237,7 +270,7 @@ impl<'a> DebugUnit<'a> {
     }
 
     /// Returns the offset of a field in the structure or in a nested one.
-    fn find(&self, at: UnitOffset, name: &str, deep: usize) -> Option<usize> {
+    fn find(&self, at: TypePosition, name: &str, deep: usize) -> Option<usize> {
         let members = self.members(at);
         if let Some(found) = members.iter().find(|one| one.0 == name) {
             return Some(found.1);

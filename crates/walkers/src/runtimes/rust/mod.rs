@@ -28,9 +28,10 @@ use crate::{
 };
 use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Arc;
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
-use weir_sys::elf::ElfSections;
-use layouts::MAX_INFO;
+use layouts::{MAX_INFO, RustLayouts};
+use weir_sys::elf::{ElfFile, ElfSections};
 use weir_sys::memory::Memory;
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
@@ -61,31 +62,37 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         UnreachedBuffers {
             name: "a BufWriter",
             options: &["--stdout none", "--stdout line"],
-            possible: |sections| has_buf_writer(sections) && described_writers(sections).files,
+            possible: |sections, path| writers(sections, path).is_some_and(|writers| writers.files),
             is_drained: true,
         },
         UnreachedBuffers {
             name: "a BufWriter",
             options: &["--fix-fork"],
-            possible: |sections| has_buf_writer(sections) && described_writers(sections).files,
+            possible: |sections, path| writers(sections, path).is_some_and(|writers| writers.files),
             is_drained: false,
         },
         UnreachedBuffers {
             name: "a BufWriter, because the program has no debug information of types (-g),",
             options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork"],
-            possible: |sections| has_buf_writer(sections) && !described_writers(sections).any(),
+            possible: |sections, path| writers(sections, path).is_some_and(|writers| !writers.any()),
+            is_drained: false,
+        },
+        UnreachedBuffers {
+            name: "a BufWriter, because weir cannot read its type in the debug information,",
+            options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork"],
+            possible: |sections, path| writers(sections, path).is_some_and(|writers| writers.unread),
             is_drained: false,
         },
         UnreachedBuffers {
             name: "a BufWriter over Box<dyn Write> or another type than a file",
             options: &["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork"],
-            possible: |sections| has_buf_writer(sections) && described_writers(sections).others,
+            possible: |sections, path| writers(sections, path).is_some_and(|writers| writers.others),
             is_drained: false,
         },
         UnreachedBuffers {
             name: "standard output, because the program has no symbols,",
             options: &["--stdout none", "--max-delay", "--rescue", "--fix-fork"],
-            possible: hides_stdout,
+            possible: |sections, _| hides_stdout(sections),
             is_drained: false,
         },
     ],
@@ -102,7 +109,7 @@ fn is_rust(sections: &ElfSections) -> bool {
 
 /// Returns whether a symbol names a BufWriter of the program's own. Standard output has one over `StdoutRaw`, and code
 /// that is common to all names no type.
-pub(crate) fn has_buf_writer(sections: &ElfSections) -> bool {
+fn has_buf_writer(sections: &ElfSections) -> bool {
     let own = |name: &[u8]| {
         let of = memchr::memmem::find(name, b"BufWriter").map(|at| &name[at + b"BufWriter".len()..]);
         // Both manglings of a type parameter.
@@ -120,27 +127,44 @@ pub(crate) fn has_buf_writer(sections: &ElfSections) -> bool {
 /// The writers of the program's own that its debug information describes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct DescribedWriters {
-    /// There are writers over a descriptor or standard output.
+    /// There are writers over a descriptor or standard output, whose layout is known.
     files: bool,
+    /// There are such writers, and no layout can be read.
+    unread: bool,
     /// There are writers over another type that may lead to a file.
     others: bool,
 }
 
 impl DescribedWriters {
     fn any(self) -> bool {
-        self.files || self.others
+        self.files || self.unread || self.others
     }
+}
+
+/// Returns the writers of the program's own in an executable; None if it has none.
+fn writers(sections: &ElfSections, path: &Path) -> Option<DescribedWriters> {
+    let layouts = || elf_image::image(path)?.layouts(path);
+    has_buf_writer(sections).then(|| described_writers(sections, layouts))
 }
 
 /// Returns which writers are described, by the names of types. Without `-g` only the writer of standard output is. With
 /// `-Cdebuginfo=1` or less there are names of functions only, in which the type's name is no whole one.
-fn described_writers(sections: &ElfSections) -> DescribedWriters {
+fn described_writers(
+    sections: &ElfSections,
+    layouts: impl FnOnce() -> Option<Arc<RustLayouts>>,
+) -> DescribedWriters {
     let text = |name| sections.bytes(name, MAX_INFO);
-    // Sections that are too large or compressed are not read later either.
-    match (text(".debug_info"), text(".debug_str")) {
+    let named = match (text(".debug_info"), text(".debug_str")) {
         (Some(_), Some(names)) => writers_in(names),
-        _ => DescribedWriters::default(),
+        // Too large or compressed.
+        _ => DescribedWriters { unread: sections.has(".debug_info"), ..DescribedWriters::default() },
+    };
+    if !named.files {
+        return named;
     }
+    let has_writers = |layouts: Arc<RustLayouts>| layouts.all.iter().any(|one| one.used.is_none());
+    let files = layouts().is_some_and(has_writers);
+    DescribedWriters { files, unread: !files, ..named }
 }
 
 fn writers_in(names: &[u8]) -> DescribedWriters {
@@ -202,15 +226,37 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
                 forked: false,
             }),
         ),
-        None if executable.hides_writers(Path::new(&path)) => {
-            found.add_unreadable_buffers(region.start, WITHOUT_TYPES);
-        }
         None => {}
+    }
+    if let Some(hidden) = executable.hidden_writers(Path::new(&path)) {
+        found.add_unreadable_buffers(region.start, hidden);
     }
 }
 
-/// The buffers of a Rust program without debug information, whose types describe them.
-pub(crate) const WITHOUT_TYPES: &str = "the BufWriters of a Rust program without debug information of types";
+/// Returns the writers of a Rust program that no walker reads, as the subject of a sentence; None if it has none. `layouts`
+/// returns those of the executable at `path`.
+pub(crate) fn hidden_writers(
+    path: &Path,
+    layouts: impl FnOnce() -> Option<Arc<RustLayouts>>,
+) -> Option<&'static str> {
+    const WITHOUT_TYPES: &str = "the BufWriters of a Rust program without debug information of types";
+    let elf = ElfFile::open(path);
+    let Some(sections) = elf.as_ref().and_then(|elf| elf.sections().ok()) else { return Some(WITHOUT_TYPES) };
+    if !has_buf_writer(&sections) {
+        return None;
+    }
+    let described = described_writers(&sections, layouts);
+    match described {
+        _ if described.unread => {
+            Some("the BufWriters of a Rust program whose types weir cannot read in its debug information")
+        }
+        _ if described.others => {
+            Some("the BufWriters over Box<dyn Write> or another type than a file in a Rust program")
+        }
+        _ if described.files => None,
+        _ => Some(WITHOUT_TYPES),
+    }
+}
 
 /// Size of `OnceLock<ReentrantLock<RefCell<LineWriter<StdoutRaw>>>>`.
 const STDOUT_BYTES: usize = 64;
