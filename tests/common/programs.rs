@@ -45,6 +45,21 @@ pub fn free_threaded_pythons() -> Vec<PathBuf> {
     FREE_THREADED.into_iter().filter_map(of).collect()
 }
 
+/// Returns the version and the path of each Python before 3.9 that pyenv has built.
+pub fn old_pythons() -> Vec<(String, PathBuf)> {
+    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let pyenv = pyenv.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")));
+    let versions = pyenv.and_then(|root| fs::read_dir(root.join("versions")).ok());
+    let entries = versions.into_iter().flatten().flatten().map(|entry| entry.path());
+    let of = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?.to_owned();
+        let minor = (6..=8).find(|minor| name.starts_with(&format!("3.{minor}.")))?;
+        let python = path.join("bin/python3");
+        python.exists().then(|| (format!("3.{minor}"), python))
+    };
+    entries.filter_map(of).collect()
+}
+
 /// The words of a compiler's command that stand for the source and the program.
 pub const SOURCE: &str = "SOURCE";
 pub const PROGRAM: &str = "PROGRAM";

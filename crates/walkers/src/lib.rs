@@ -62,6 +62,7 @@ pub use program_detection::{ProgramDetection, ProgramNames, detect_runtime, runt
 pub use runtime_entry::{
     BufferAccess, RuntimeEntry, UnreachedBuffers, UnreadableEntry, WalkerEntry, runtime_by_id, runtimes,
 };
+pub use runtimes::cpython::entry_for as python_entry_for;
 pub use runtimes::glibc::{GlibcStreams, WRITE_PTR as GLIBC_WRITE_POINTER};
 pub use runtimes::mawk::entry_for as mawk_entry_for;
 pub use runtimes::ruby::rescued_at_end as ruby_rescued_at_end;

@@ -11,6 +11,7 @@ use weir_sys::memory::ProcessMemory;
 
 use crate::elf_image::{self, ElfImage};
 use crate::runtime_entry::{RuntimeEntry, runtimes};
+use crate::runtimes::cpython;
 use crate::{Walker, c_library};
 
 /// Returns the walkers that fit the process; none if its memory is unknown or cannot be read.
@@ -54,6 +55,7 @@ pub fn unreadable_of_file(executable: &Path) -> Vec<String> {
         buffers.push(FOREIGN.into());
     }
     buffers.extend(image.hidden_writers(executable).map(str::to_owned));
+    buffers.extend(cpython::unread_buffers(executable));
     buffers
 }
 

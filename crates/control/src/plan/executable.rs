@@ -4,7 +4,9 @@ use std::path::Path;
 
 use weir_model::RuntimeId;
 use weir_sys::elf;
-use weir_walkers::{ProgramNames, RuntimeEntry, UnreachedBuffers, detect_runtime, mawk_entry_for};
+use weir_walkers::{
+    ProgramNames, RuntimeEntry, UnreachedBuffers, detect_runtime, mawk_entry_for, python_entry_for,
+};
 
 use crate::plan::program::ResolvedProgram;
 
@@ -43,7 +45,11 @@ pub fn runtime(program: &ResolvedProgram) -> &'static RuntimeEntry {
         if program.executable_path.is_some() { program.script_names } else { program.names.len() };
     let (scripts, executable) = program.names.split_at(unconfirmed);
     let runtime = detect_runtime(ProgramNames { scripts, executable }, sections.as_ref());
-    if runtime.facts.id == RuntimeId::MAWK { mawk_entry_for(&program.arguments) } else { runtime }
+    match runtime.facts.id {
+        RuntimeId::MAWK => mawk_entry_for(&program.arguments),
+        RuntimeId::CPYTHON => python_entry_for(sections.as_ref()),
+        _ => runtime,
+    }
 }
 
 /// Returns the buffers of a runtime that a program with this executable can have and that options do not reach.

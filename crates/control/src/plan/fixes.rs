@@ -13,7 +13,12 @@ impl PlanBuilder<'_> {
                 if runtime.ignores_environment.applies(&self.plan.program.arguments) =>
             {
                 let why = format!("its options make {} ignore its environment", runtime.facts.name);
-                self.short_delay_substitute(option, &why);
+                match runtime.facts.fixes.max_delay {
+                    RuntimeFix::Impossible(unread) => {
+                        self.row(PlanRow::refused(option, format!("{why}; {unread}")))
+                    }
+                    _ => self.short_delay_substitute(option, &why),
+                }
             }
             RuntimeFix::Environment { variables, effect } => {
                 self.plan.variables.extend(variables);

@@ -13,6 +13,7 @@ mod objects;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod unread_versions;
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -32,6 +33,8 @@ use crate::{
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 
 pub(crate) use layout::PythonLayout;
+pub use unread_versions::entry_for;
+pub(crate) use unread_versions::unread_buffers;
 use layout::is_free_threaded;
 use objects::{dict_get, module_dict};
 use streams::{IoType, IoTypes};
@@ -94,11 +97,17 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
 };
 
 fn detect(process: &ProcessImages, found: &mut Detected) {
+    let mut has_image = false;
     for (region, image) in process.images_with("libpython", "_PyRuntime") {
-        if region.name().starts_with("libpython2") {
-            found.add_unreadable(region.start, "python 2");
-        }
-        let Some(image) = image.filter(|image| image.symbol("_PyRuntime").is_some()) else { continue };
+        // Versions before 3.7 have no such variable.
+        let Some(image) = image.filter(|image| image.symbol("_PyRuntime").is_some()) else {
+            if let Some(version) = unread_versions::of_library(region.name()) {
+                has_image = true;
+                found.add_unreadable(region.start, &version);
+            }
+            continue;
+        };
+        has_image = true;
         match version(&process.memory, &image, region) {
             Ok(layout) => {
                 let runtime = image.symbol_at("_PyRuntime", region.start).unwrap_or(0);
@@ -108,6 +117,11 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
             }
             Err(name) => found.add_unreadable(region.start, &name),
         }
+    }
+    if let Some(region) = process.executable_start().filter(|_| !has_image) {
+        let file = process.image_file(region);
+        let version = file.and_then(|(path, image)| unread_versions::of_static(region.name(), &path, &image));
+        version.into_iter().for_each(|version| found.add_unreadable(region.start, &version));
     }
 }
 
