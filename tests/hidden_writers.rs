@@ -18,6 +18,38 @@ fn verdict(engine: &str, dir: &Path, command: &[&str]) -> (String, Vec<String>) 
     (seen["verdict"].as_str().expect("a verdict").to_string(), buffers.collect())
 }
 
+/// Nothing flushes the buffers of Go when a program ends.
+#[test]
+fn a_go_writer_over_another_one() {
+    let own = "package main\nimport (\"bufio\"; \"io\"; \"os\")\n\
+        type own struct { to io.Writer }\n\
+        func (o *own) Write(bytes []byte) (int, error) { return o.to.Write(bytes) }\n\
+        func main() { f, _ := os.Create(\"log\"); w := bufio.NewWriter(&own{f}); w.WriteString(\"abc\"); os.Exit(3) }\n";
+    let gzip = "package main\nimport (\"compress/gzip\"; \"os\")\n\
+        func main() { f, _ := os.Create(\"log\"); w := gzip.NewWriter(f); w.Write([]byte(\"abc\")); os.Exit(3) }\n";
+    let closed = "package main\nimport \"os\"\n\
+        func main() { f, _ := os.Create(\"log\"); f.Close(); os.Exit(3) }\n";
+    for_each_engine(|engine, dir| {
+        for (name, code, is_held) in [("own", own, true), ("gzip", gzip, true), ("closed", closed, false)] {
+            let (file, program) = (dir.join(format!("{name}.go")), dir.join(name));
+            std::fs::write(&file, code).expect("the source");
+            let Ok(made) = programs::compile("go", &["build", "-o", PROGRAM, SOURCE], &file, &program) else {
+                return skip("a_go_writer_over_another_one", "there is no go");
+            };
+            assert!(made.status.success(), "{name}: {made:?}");
+            let (verdict, buffers) = verdict(engine, dir, &[path(&program)]);
+            let held: Vec<String> =
+                buffers.into_iter().filter(|one| one.contains("/log in memory of its own")).collect();
+            assert_eq!(held.len(), usize::from(is_held), "{engine} {name}: {held:?}");
+            assert_eq!(
+                verdict.starts_with("Nothing wrong in what could be seen; "),
+                is_held,
+                "{engine} {name}: {verdict}"
+            );
+        }
+    });
+}
+
 #[test]
 fn writers_of_rust_count_only_where_a_program_has_them() {
     const TEST: &str = "writers_of_rust_count_only_where_a_program_has_them";

@@ -44,6 +44,12 @@ const IFSTREAM: &str = "#include <fstream>\n#include <iostream>\n#include <strin
 const GO: &str = "package main\nimport \"fmt\"\nfunc main() { fmt.Println(\"hi\") }\n";
 const BUFIO: &str = "package main\nimport (\"bufio\"; \"os\")\n\
     func main() { w := bufio.NewWriter(os.Stdout); w.WriteString(\"hi\\n\"); w.Flush() }\n";
+const OWN_WRITER: &str = "package main\nimport (\"bufio\"; \"io\"; \"os\")\n\
+    type own struct { to io.Writer }\n\
+    func (o *own) Write(bytes []byte) (int, error) { return o.to.Write(bytes) }\n\
+    func main() { w := bufio.NewWriter(&own{os.Stdout}); w.WriteString(\"hi\\n\"); w.Flush() }\n";
+const GZIP: &str = "package main\nimport (\"compress/gzip\"; \"io\"; \"os\")\n\
+    func main() { w := gzip.NewWriter(io.Discard); w.Write([]byte(\"hi\")); w.Close(); os.Stdout.WriteString(\"hi\\n\") }\n";
 const RUST: &str = "fn main() { println!(\"hi\"); }\n";
 const BUF_WRITER: &str = "use std::io::Write;\nfn main() { let mut out = std::io::BufWriter::new(std::fs::File::create(\
     \"/dev/stdout\").unwrap()); writeln!(out, \"hi\").unwrap(); out.flush().unwrap(); }\n";
@@ -73,6 +79,14 @@ fn programs() -> Vec<Program> {
         ("go", "go.go", GO, &["go", "build"], None),
         ("bufio", "bufio.go", BUFIO, &["go", "build"], Some("a bufio.Writer")),
         ("bufio-stripped", "bufio.go", BUFIO, &["go", "build", "-ldflags=-s -w"], Some("a bufio.Writer")),
+        (
+            "own-writer",
+            "own_writer.go",
+            OWN_WRITER,
+            &["go", "build", "-ldflags=-s -w"],
+            Some("a bufio.Writer over a writer of the program's own"),
+        ),
+        ("gzip", "gzip.go", GZIP, &["go", "build"], Some("a gzip.Writer or another compressor")),
         ("rust", "rust.rs", RUST, &["rustc"], None),
         ("buf-writer", "buf_writer.rs", BUF_WRITER, &["rustc"], Some("a BufWriter")),
     ]

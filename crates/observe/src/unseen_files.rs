@@ -1,10 +1,11 @@
 //! Files for which a program of no known runtime may keep bytes in a buffer that no walker knows. Only a process that was killed,
-//! or that still runs, can have such bytes. The files are
+//! or that still runs, can have such bytes, and at any end one of Go, which flushes nothing at its exit. The files are
 //! - those that it has opened for writing and not written; a program of Go may have a queue for such a file, too;
 //! - those that it did not write after its last input;
 //! - at a kill, if it worked on after its last write: all that it wrote, else its standard output.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 
 use weir_model::trace::{
     Call, EventKind, Exit, Op, OpenFile, Process, SnapshotMoment, StreamCounts, UnreadableBuffers,
@@ -12,7 +13,9 @@ use weir_model::trace::{
 use weir_model::{Direction, SourceLanguage, StreamKind, Untrusted};
 use weir_recorder::RecorderOutput;
 use weir_sys::{proc, syscalls};
-use weir_walkers::{UnseenDescriptor, language_of_unreadable, named_and_counted, unseen_descriptors};
+use weir_walkers::{
+    UnseenDescriptor, go_contains_compressor, language_of_unreadable, named_and_counted, unseen_descriptors,
+};
 
 use crate::input_after_write::input_after_write;
 use crate::work_at_kill::{outputs_of, worked_after_last_write};
@@ -42,7 +45,13 @@ pub(crate) fn unseen_files(
         let is_killed = matches!(process.exit, Some(Exit::Signal(_)));
         let paths = match process.exit {
             // A goroutine may write the records of others, such as that of an asynchronous logger.
-            _ if is_of_go(process) && is_killed => distinct(ends.unwritten(output, process, is_created)),
+            _ if is_of_go(process) && is_killed => {
+                distinct(ends.unwritten_by_go(output, process, is_created))
+            }
+            // Nothing in Go writes the buffers of a program that ends.
+            Some(Exit::Code(_)) if is_of_go(process) => {
+                distinct(ends.unwritten_by_go(output, process, is_emptied))
+            }
             _ if !is_unknown(process) => continue,
             Some(Exit::Signal(number)) => ends.unseen_at_kill(output, process, number),
             None if process.ended_s.is_none() && running < MAX_RUNNING => {
@@ -219,12 +228,42 @@ impl Descriptors {
         process: &Process,
         is_meant: fn(&OpenFile) -> bool,
     ) -> Vec<Untrusted> {
-        let Some(opened) = self.opened.get(&process.pid) else { return Vec::new() };
-        let streams = self.streams.get(&process.pid);
-        let unseen = opened.iter().filter(|(fd, _)| streams.is_none_or(|known| !known.contains(fd)));
-        let files = unseen.filter_map(|(_, file)| output.files.get(*file as usize));
+        let files = self.opened_without_stream(output, process);
         let unwritten = files.filter(|file| is_meant(file) && !self.written.contains(&file.id));
         unwritten.map(|file| file.path.clone()).collect()
+    }
+
+    /// As [`Self::unwritten`], of a program of Go, and without such a file those that it has created and that a compressor may have
+    /// written in part.
+    fn unwritten_by_go(
+        &self,
+        output: &RecorderOutput,
+        process: &Process,
+        is_meant: fn(&OpenFile) -> bool,
+    ) -> Vec<Untrusted> {
+        let unwritten = self.unwritten(output, process, is_meant);
+        let mut created =
+            self.opened_without_stream(output, process).filter(|file| is_emptied(file)).peekable();
+        let compresses = || {
+            let image = process.images.last();
+            image.is_some_and(|image| go_contains_compressor(Path::new(image.exe.exact())))
+        };
+        if !unwritten.is_empty() || created.peek().is_none() || !compresses() {
+            return unwritten;
+        }
+        created.map(|file| file.path.clone()).collect()
+    }
+
+    /// Returns the files that a process has opened and not closed, and for which weir knows no stream.
+    fn opened_without_stream<'a>(
+        &'a self,
+        output: &'a RecorderOutput,
+        process: &Process,
+    ) -> impl Iterator<Item = &'a OpenFile> {
+        let opened = self.opened.get(&process.pid).into_iter().flatten();
+        let streams = self.streams.get(&process.pid);
+        let unseen = opened.filter(move |(fd, _)| streams.is_none_or(|known| !known.contains(fd)));
+        unseen.filter_map(|(_, file)| output.files.get(*file as usize))
     }
 
     /// Returns the paths of the files that a killed process had open for writing, and to which it wrote nothing after its last input.
@@ -302,8 +341,13 @@ fn is_output(file: &OpenFile) -> bool {
 
 /// As [`is_for_writing`], or emptied when it was opened: `os.Create` of Go opens files for both directions.
 fn is_created(file: &OpenFile) -> bool {
-    let is_emptied = file.flags & libc::O_ACCMODE == libc::O_RDWR && file.flags & libc::O_TRUNC != 0;
-    is_for_writing(file) || is_emptied && file.kind == StreamKind::File
+    is_for_writing(file) || is_emptied(file)
+}
+
+/// Returns whether a regular file can be written and was emptied when it was opened.
+fn is_emptied(file: &OpenFile) -> bool {
+    let is_writable = file.flags & libc::O_ACCMODE != libc::O_RDONLY;
+    is_writable && file.flags & libc::O_TRUNC != 0 && file.kind == StreamKind::File
 }
 
 /// Returns whether an open file is a regular file or a FIFO that can only be written.

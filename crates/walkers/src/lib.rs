@@ -64,6 +64,7 @@ pub use runtime_entry::{
 };
 pub use runtimes::cpython::entry_for as python_entry_for;
 pub use runtimes::glibc::{GlibcStreams, WRITE_PTR as GLIBC_WRITE_POINTER};
+pub use runtimes::go::contains_compressor as go_contains_compressor;
 pub use runtimes::mawk::entry_for as mawk_entry_for;
 pub use runtimes::ruby::rescued_at_end as ruby_rescued_at_end;
 pub use search_cache::DueSearch;

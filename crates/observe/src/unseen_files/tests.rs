@@ -60,8 +60,10 @@ fn a_file_that_a_killed_program_has_not_written() {
     assert_eq!(said(killed, SourceLanguage::Go, write, &[]), [text], "a queue that another goroutine writes");
     let created = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
     assert_eq!(said(killed, SourceLanguage::Go, created, &[]), [text], "os.Create");
+    assert_eq!(said(Exit::Code(3), SourceLanguage::Go, created, &[]), [text], "os.Exit writes no buffer");
     for (why, exit, language, flags, calls) in [
         ("it ended by itself", Exit::Code(1), SourceLanguage::C, write, &[][..]),
+        ("a log may stay empty", Exit::Code(0), SourceLanguage::Go, write, &[]),
         ("a walker reads its buffers", killed, SourceLanguage::Python, write, &[]),
         ("it is read", killed, SourceLanguage::C, libc::O_RDONLY, &[]),
         ("it was written", killed, SourceLanguage::C, write, &[(Op::Write, 5, [5, 0, 9, 0, 0, 0], 9)]),

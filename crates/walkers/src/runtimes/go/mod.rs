@@ -40,7 +40,6 @@ use crate::copied_memory::MAX_BUFFER;
 use crate::elf_image;
 use crate::open_descriptors::OpenDescriptors;
 use crate::pending_bytes::PendingBytes;
-use crate::runtime_entry::section_contains;
 use crate::search_cache::SearchCache;
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::{
@@ -54,7 +53,7 @@ use idle_writers::WriterUse;
 pub(crate) use itabs::{GoItabs, GoSections, ItabSection};
 use search::GoObjects;
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
-use weir_sys::elf::ElfSections;
+use weir_sys::elf::{ElfFile, ElfSections, MAX_SECTION_BYTES};
 
 const NOT_NEEDED: RuntimeFix = RuntimeFix::NotNeeded("os.Stdout has no buffer and writes at once");
 const IMPOSSIBLE: RuntimeFix = RuntimeFix::Impossible(
@@ -97,10 +96,26 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             possible: has_bufio_writer,
             is_drained: false,
         },
+        UnreachedBuffers {
+            name: "a bufio.Writer over a writer of the program's own",
+            options: &UNREACHED,
+            possible: |sections, path| has_bufio_writer(sections, path) && has_own_writer(sections),
+            is_drained: false,
+        },
+        UnreachedBuffers {
+            name: "a gzip.Writer or another compressor",
+            options: &UNREACHED,
+            possible: |sections, _| function_names(sections).is_none_or(has_compressor),
+            is_drained: false,
+        },
     ],
     hook: None,
     ignores_environment: IgnoresEnvironment::Never,
 };
+
+/// The options that do not reach a writer which weir does not find.
+const UNREACHED: [&str; 6] =
+    ["--stdout none", "--stdout line", "--max-delay", "--rescue", "--fix-fork", "--fix-order"];
 
 fn is_go(sections: &ElfSections) -> bool {
     sections.has(".go.buildinfo")
@@ -108,9 +123,48 @@ fn is_go(sections: &ElfSections) -> bool {
 
 /// Returns whether the linker has kept a method of bufio.Writer. A stripped program has the names of its functions too.
 fn has_bufio_writer(sections: &ElfSections, _executable: &Path) -> bool {
-    let names = [".gopclntab", ".data.rel.ro.gopclntab"];
-    !names.iter().any(|name| sections.has(name))
-        || names.iter().any(|name| section_contains(sections, name, b"bufio.(*Writer)."))
+    function_names(sections).is_none_or(|names| contains(names, b"bufio.(*Writer)."))
+}
+
+/// Returns the table with the names of the functions that the linker has kept; None without it.
+fn function_names<'a>(sections: &ElfSections<'a>) -> Option<&'a [u8]> {
+    let named = [".gopclntab", ".data.rel.ro.gopclntab"].into_iter().find(|name| sections.has(name))?;
+    Some(sections.bytes(named, MAX_SECTION_BYTES).unwrap_or_default())
+}
+
+fn contains(names: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(names, part).is_some()
+}
+
+/// Returns whether the Go program in a file contains a compressor, whose bytes no walker finds.
+pub fn contains_compressor(executable: &Path) -> bool {
+    let elf = ElfFile::open(executable);
+    let sections = elf.as_ref().and_then(|elf| elf.sections().ok());
+    sections.and_then(|sections| function_names(&sections)).is_some_and(has_compressor)
+}
+
+fn has_compressor(names: &[u8]) -> bool {
+    contains(names, b"compress/flate.(*compressor).")
+}
+
+/// Returns whether a type outside of the standard library has a method Write, so that a bufio.Writer may be over it.
+fn has_own_writer(sections: &ElfSections) -> bool {
+    let Some(names) = function_names(sections) else { return true };
+    const WRITE: &[u8] = b".Write\0";
+    memchr::memmem::find_iter(names, WRITE).any(|end| {
+        let start = names[..end].iter().rposition(|byte| *byte == 0).map_or(0, |at| at + 1);
+        is_own_method(&names[start..end])
+    })
+}
+
+/// Returns whether a method, by its name without the last part, is not one of the standard library, whose paths begin without a dot.
+fn is_own_method(name: &[u8]) -> bool {
+    let (path, is_qualified) = match name.iter().position(|byte| *byte == b'/') {
+        Some(end) => (&name[..end], true),
+        None => (name, false),
+    };
+    let has_type = name.iter().rev().take_while(|byte| **byte != b'/').any(|byte| *byte == b'.');
+    has_type && (name.starts_with(b"main.") || is_qualified && path.contains(&b'.'))
 }
 
 /// A Go program's walker comes before all others.
