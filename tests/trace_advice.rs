@@ -120,7 +120,7 @@ fn a_cpp_program_gets_the_code_of_iostreams() {
         "{stdout:#}"
     );
     assert!(fix(file).contains("std::ofstream out(path);"), "{file:#}");
-    assert_accepted(dir.path(), file["command"].as_str().expect("a command"));
+    assert_accepted(dir.path(), file["command"].as_str().unwrap_or_else(|| panic!("no command: {found:#?}")));
 }
 
 #[test]
