@@ -19,8 +19,8 @@ const SLOTS: usize = 32;
 
 /// Whether signals are held: a tracer notes deliveries.
 static HOLDS: AtomicBool = AtomicBool::new(false);
-static HELD: [Sent; SLOTS] = [const { Sent::NONE }; SLOTS];
-static DELIVERED: [Sent; SLOTS] = [const { Sent::NONE }; SLOTS];
+static HELD: [Sent; SLOTS] = [const { Sent::none() }; SLOTS];
+static DELIVERED: [Sent; SLOTS] = [const { Sent::none() }; SLOTS];
 /// The number of deliveries so far.
 static DELIVERIES: AtomicUsize = AtomicUsize::new(0);
 /// Whether the timer is set.
@@ -38,8 +38,11 @@ struct Sent {
 }
 
 impl Sent {
-    const NONE: Sent = Sent { key: AtomicU64::new(0), time_ns: AtomicU64::new(0) };
     const RESERVED: u64 = u64::MAX;
+
+    const fn none() -> Self {
+        Self { key: AtomicU64::new(0), time_ns: AtomicU64::new(0) }
+    }
 
     /// Takes the slot if its key is `before`, and returns whether it did.
     fn replace(&self, before: u64, key: u64, time_ns: u64) -> bool {

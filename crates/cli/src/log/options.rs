@@ -116,25 +116,8 @@ pub fn collect_options(args: &Args) -> Result<LogOptions, String> {
     let output = (log.as_os_str() != "-").then_some(log);
     let format = format(args)?;
     let rotation = rotation(args, output.as_deref())?;
-    if output.is_none() && args.writing.sync != SyncPolicy::None {
-        return Err("--sync needs a file: standard output cannot be synced".into());
-    }
-    if output.is_none() && args.writing.write_budget.is_some() {
-        return Err("--write-budget needs a file: standard output has no device to spare".into());
-    }
-    if args.writing.ack && args.writing.sync == SyncPolicy::None {
-        return Err(
-            "--ack needs --sync: it acknowledges durable records; add --sync record or --sync interval:1s"
-                .into(),
-        );
-    }
     let sources = sources(args)?;
-    if args.writing.ack && !sources.iter().any(SourceSpec::is_acknowledged) {
-        return Err(
-            "--ack needs a source with connections: add --listen unix:PATH, unix-seqpacket:PATH or tcp:[HOST:]PORT"
-                .into(),
-        );
-    }
+    check_promises(args, output.is_some(), &sources)?;
     if args.records.mark && format == Format::Raw && !matches!(args.records.record, Framing::Delimiter(_)) {
         return Err("--mark needs records with a delimiter, or --format text, csv or json".into());
     }
@@ -178,6 +161,29 @@ pub fn collect_options(args: &Args) -> Result<LogOptions, String> {
         drain: args.sources.drain,
         output,
     })
+}
+
+/// Refuses promises that the output or the sources cannot keep.
+fn check_promises(args: &Args, has_file: bool, sources: &[SourceSpec]) -> Result<(), String> {
+    if !has_file && args.writing.sync != SyncPolicy::None {
+        return Err("--sync needs a file: standard output cannot be synced".into());
+    }
+    if !has_file && args.writing.write_budget.is_some() {
+        return Err("--write-budget needs a file: standard output has no device to spare".into());
+    }
+    if args.writing.ack && args.writing.sync == SyncPolicy::None {
+        return Err(
+            "--ack needs --sync: it acknowledges durable records; add --sync record or --sync interval:1s"
+                .into(),
+        );
+    }
+    if args.writing.ack && !sources.iter().any(SourceSpec::is_acknowledged) {
+        return Err(
+            "--ack needs a source with connections: add --listen unix:PATH, unix-seqpacket:PATH or tcp:[HOST:]PORT"
+                .into(),
+        );
+    }
+    Ok(())
 }
 
 /// Returns the absolute path of the log, through the links of its directory.

@@ -215,8 +215,8 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     }
     let path = weir_sys::executable::link(process.pid);
     let layouts = if executable.rust { executable.layouts(Path::new(&path)) } else { None };
-    match layouts {
-        Some(layouts) => found.add(
+    if let Some(layouts) = layouts {
+        found.add(
             region.start,
             Box::new(RustBuffers {
                 pid: process.pid,
@@ -225,8 +225,7 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
                 cache: RefCell::default(),
                 forked: false,
             }),
-        ),
-        None => {}
+        );
     }
     if let Some(hidden) = executable.hidden_writers(Path::new(&path)) {
         found.add_unreadable_buffers(region.start, hidden);
