@@ -72,9 +72,9 @@ impl<'a> RuleContext<'a> {
     /// Returns the share of the first writes that a read follows before the next write, or None if no read was recorded.
     fn alternation(&self, output: &StreamCounts, input: &StreamCounts) -> Option<f64> {
         let times = |stream: &StreamCounts, reads: bool| -> Vec<f64> {
-            let calls = self.calls(stream.pid).iter().filter(|timed| {
+            let calls = self.calls_on(stream.file).iter().filter(|timed| {
                 let moves = if reads { timed.call.op.reads() } else { timed.call.op.writes() };
-                moves && timed.call.fd == stream.fd && timed.call.file == Some(stream.file)
+                moves && timed.pid == stream.pid && timed.call.fd == stream.fd
             });
             calls.take(FIRST_CALLS as usize).map(|timed| timed.at_s).collect()
         };
