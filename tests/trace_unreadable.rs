@@ -4,19 +4,9 @@ mod common;
 #[path = "common/trace.rs"]
 mod trace;
 
-use std::path::Path;
-
 use common::programs::has_libcxx;
 use common::{has, skip};
-use trace::{compile, compile_by, finding, for_each_engine, path, traced};
-
-/// Returns the verdict on a command of which each call is recorded, and the kinds of buffers in `unreadable`.
-fn verdict(engine: &str, dir: &Path, command: &[&str]) -> (String, Vec<String>) {
-    let (_, seen) = traced(dir, &["-q", "--exact", "--engine", engine], command);
-    let unreadable = seen["unreadable"].as_array().expect("a list");
-    let buffers = unreadable.iter().map(|one| one["buffers"].as_str().expect("text").to_string());
-    (seen["verdict"].as_str().expect("a verdict").to_string(), buffers.collect())
-}
+use trace::{compile, compile_by, finding, for_each_engine, path, traced, verdict};
 
 #[test]
 fn file_buffers_of_libcxx() {

@@ -35,6 +35,14 @@ pub fn traced(dir: &Path, options: &[&str], command: &[&str]) -> (Output, Value)
     (output, document(dir))
 }
 
+/// Returns the verdict on a command of which each call is recorded, and the kinds of buffers in `unreadable`.
+pub fn verdict(engine: &str, dir: &Path, command: &[&str]) -> (String, Vec<String>) {
+    let (_, seen) = traced(dir, &["-q", "--exact", "--engine", engine], command);
+    let buffers =
+        list(&seen, "unreadable").iter().map(|one| one["buffers"].as_str().expect("text").to_string());
+    (seen["verdict"].as_str().expect("a verdict").to_string(), buffers.collect())
+}
+
 /// Returns the document t.json in `dir`, or null if there is none.
 pub fn document(dir: &Path) -> Value {
     let text = fs::read(dir.join("t.json")).ok();

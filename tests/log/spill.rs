@@ -165,6 +165,19 @@ fn the_next_collector_appends_spilled_records() {
     assert_eq!(dir.path().join("spill").read_dir().expect("a directory").count(), 2);
 }
 
+/// Sends records until a part of them is spilled, kills the collector, and returns the bytes of its spill file.
+fn spill_and_kill(disk: &SmallDisk, dir: &Path, listen: &[&str]) -> u64 {
+    let mut collector = spilling(disk, dir, listen);
+    let mut stream = UnixStream::connect(dir.join("s")).expect("connected");
+    for number in 0..60_000 {
+        stream.write_all(format!("stream {number:05}\n").as_bytes()).expect("sent");
+    }
+    wait_for("a spill file", || spilled_bytes(dir) > 400_000);
+    collector.signal(libc::SIGKILL);
+    collector.child().wait().expect("it ends");
+    spilled_bytes(dir)
+}
+
 /// A kill loses what the log's buffer and the sockets have; the spilled records are whole, in order, and come once.
 #[test]
 fn spilled_records_outlive_a_kill() {
@@ -172,15 +185,7 @@ fn spilled_records_outlive_a_kill() {
     let Some(disk) = SmallDisk::for_test(test, "4m") else { return };
     let dir = disk_dir();
     let listen = ["--listen", "unix:s"];
-    let mut collector = spilling(&disk, dir.path(), &listen);
-    let mut stream = UnixStream::connect(dir.path().join("s")).expect("connected");
-    for number in 0..60_000 {
-        stream.write_all(format!("stream {number:05}\n").as_bytes()).expect("sent");
-    }
-    wait_for("a spill file", || spilled_bytes(dir.path()) > 400_000);
-    let spilled = spilled_bytes(dir.path());
-    collector.signal(libc::SIGKILL);
-    collector.child().wait().expect("it ends");
+    let spilled = spill_and_kill(&disk, dir.path(), &listen);
     let collector = spilling_on(&disk, dir.path(), &listen);
     wait_for("the records", || collector.errors().contains("are in the log now"));
     assert_eq!(collector.stop(), 0);
@@ -211,15 +216,7 @@ fn spilled_records_outlive_a_second_kill() {
     let Some(disk) = SmallDisk::for_test(test, "4m") else { return };
     let dir = disk_dir();
     let listen = ["--listen", "unix:s"];
-    let mut collector = spilling(&disk, dir.path(), &listen);
-    let mut stream = UnixStream::connect(dir.path().join("s")).expect("connected");
-    for number in 0..60_000 {
-        stream.write_all(format!("stream {number:05}\n").as_bytes()).expect("sent");
-    }
-    wait_for("a spill file", || spilled_bytes(dir.path()) > 400_000);
-    collector.signal(libc::SIGKILL);
-    collector.child().wait().expect("it ends");
-    let spilled = spilled_bytes(dir.path());
+    let spilled = spill_and_kill(&disk, dir.path(), &listen);
     // Room for a part of the spilled records only.
     std::fs::write(disk.path().join("ballast"), vec![0; 3_800_000]).expect("written");
     let log = disk.path().join("out");

@@ -198,9 +198,7 @@ impl SpillFile {
         )?
         .sync_all()
     }
-}
 
-impl SpillFile {
     /// Makes dropping the value leave the file, although all its bytes were taken.
     pub(super) fn keep(&mut self) {
         self.stays = true;

@@ -5,9 +5,8 @@ use weir_sys::open_files::unknown_file;
 
 use super::*;
 
-/// Returns what is said of process 7, which this signal ended, and which opened /d/out as descriptor 5 before `calls`.
-fn said(exit: Exit, language: SourceLanguage, flags: i32, calls: &[(Op, i32, [u64; 6], i64)]) -> Vec<String> {
-    let call = |op, fd, args, result, file| Call {
+fn call(op: Op, fd: i32, args: [u64; 6], result: i64, file: Option<u32>) -> Call {
+    Call {
         op,
         fd,
         file,
@@ -19,7 +18,11 @@ fn said(exit: Exit, language: SourceLanguage, flags: i32, calls: &[(Op, i32, [u6
         tail: None,
         paths: Vec::new(),
         rename: None,
-    };
+    }
+}
+
+/// Returns what is said of process 7, which this signal ended, and which opened /d/out as descriptor 5 before `calls`.
+fn said(exit: Exit, language: SourceLanguage, flags: i32, calls: &[(Op, i32, [u64; 6], i64)]) -> Vec<String> {
     let event = |call| Event { at_s: 1.0, pid: 7, tid: 7, kind: EventKind::Call(call) };
     let opening = event(call(Op::Openat, -1, [0; 6], 5, Some(0)));
     let others = calls.iter().map(|(op, fd, args, result)| event(call(*op, *fd, *args, *result, Some(0))));
@@ -77,20 +80,8 @@ fn a_file_that_a_killed_program_has_not_written() {
 
 #[test]
 fn a_closed_descriptor_has_no_stream() {
-    let call = |op, fd: i32, result| Call {
-        op,
-        fd,
-        file: None,
-        args: [fd as u64, 0, 0, 0, 0, 0],
-        result,
-        asked: 0,
-        position: None,
-        head: Vec::new(),
-        tail: None,
-        paths: Vec::new(),
-        rename: None,
-    };
-    for closing in [call(Op::Close, 5, 0), call(Op::Dup2, 7, 5)] {
+    let of_fd = |op, fd: i32, result| call(op, fd, [fd as u64, 0, 0, 0, 0, 0], result, None);
+    for closing in [of_fd(Op::Close, 5, 0), of_fd(Op::Dup2, 7, 5)] {
         let mut descriptors = Descriptors::default();
         for streams in [&mut descriptors.streams, &mut descriptors.used] {
             streams.insert(7, HashSet::from([4, 5]));
