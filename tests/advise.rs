@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use common::schema::assert_schema;
 use common::{disk_dir, run, skip, text, weir};
 use serde_json::{Value, json};
 use session::Session;
@@ -37,21 +38,12 @@ fn advise(dir: &Path, arguments: &[&str]) -> Output {
     command(dir, arguments).output().expect("the built binary starts")
 }
 
-fn check_schema(document: &Value) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/weir-advise-1.schema.json");
-    let schema = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> =
-        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(errors.is_empty(), "{errors:#?}");
-}
-
 /// Returns the document of a question, which must obey its schema.
 fn document(dir: &Path, arguments: &[&str]) -> Value {
     let output = advise(dir, &[arguments, &["-y", "--json", "-"]].concat());
     assert!(output.status.success(), "{arguments:?}: {}\n{}", output.status, text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON on standard output");
-    check_schema(&document);
+    assert_schema(&document, "weir-advise-1");
     assert_eq!(document["choices"].as_array().unwrap().len(), 3);
     document
 }
@@ -142,7 +134,7 @@ fn a_question_that_no_way_holds_fails_and_shows_the_nearest() {
     assert!(text(&output.stderr).contains("no way holds all limits"), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("No way holds all limits here"), "{}", text(&output.stdout));
     let document: Value = serde_json::from_slice(&fs::read(dir.path().join("a.json")).unwrap()).unwrap();
-    check_schema(&document);
+    assert_schema(&document, "weir-advise-1");
     assert_eq!(document["choices"][0]["holds"], false);
 }
 
@@ -350,7 +342,7 @@ fn a_program_is_traced_first() {
     let output = advise(dir.path(), &["-y", "-q", "--json", "a.json", "--for", "sh", "--", "-c", script]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&fs::read(dir.path().join("a.json")).unwrap()).unwrap();
-    check_schema(&document);
+    assert_schema(&document, "weir-advise-1");
     assert_eq!(document["traced"]["calls"], 500);
     let output = advise(dir.path(), &["-y", "--for", "./no-such-program"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));

@@ -3,26 +3,14 @@
 mod common;
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use common::schema::assert_schema;
 use common::{bench, disk_dir, has, names, rows, run, skip, text, weir};
 use serde_json::Value;
 
 const QUICK: [&str; 4] = ["--size", "1MB", "--budget", "2s"];
-
-fn check_schema(name: &str, document: &Value) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(name);
-    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(document)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .take(5)
-        .collect();
-    assert!(errors.is_empty(), "{errors:#?}");
-}
 
 fn median(row: &Value, figure: &str) -> f64 {
     row[figure]["median"].as_f64().unwrap_or_else(|| panic!("{figure} of {row}"))
@@ -33,7 +21,7 @@ fn the_document_obeys_its_schema_and_counts_the_calls() {
     let dir = disk_dir();
     let arguments = ["copy", "--method", "syscall,stdio", "--records", "1,1000,65536"];
     let document = bench(dir.path(), &[&arguments[..], &QUICK].concat());
-    check_schema("weir-bench-1.schema.json", &document);
+    assert_schema(&document, "weir-bench-1");
     let row = |method: &str, record: u64| {
         let found =
             rows(&document).iter().find(|row| row["method"] == method && row["record_bytes"] == record);
@@ -78,7 +66,7 @@ fn every_method_runs_every_workload_or_reports_why_not() {
             "1s",
         ],
     );
-    check_schema("weir-bench-1.schema.json", &document);
+    assert_schema(&document, "weir-bench-1");
     for method in [
         "syscall",
         "pread-pwrite",
@@ -268,7 +256,7 @@ fn two_results_are_compared() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let comparison: Value =
         serde_json::from_str(&std::fs::read_to_string(dir.path().join("c.json")).unwrap()).unwrap();
-    check_schema("weir-bench-compare-1.schema.json", &comparison);
+    assert_schema(&comparison, "weir-bench-compare-1");
     assert_eq!(comparison["rows"].as_array().unwrap().len(), 2);
     let seeds = comparison["runs"].as_array().unwrap().iter().map(|run| run["seed"].as_u64());
     assert_eq!(seeds.flatten().count(), 2, "a run names its seed, also a new one");

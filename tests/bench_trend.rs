@@ -5,6 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
+use common::schema::assert_schema;
 use common::{disk_dir, run, text};
 use serde_json::Value;
 
@@ -47,10 +48,7 @@ fn a_directory_of_results_has_a_trend_with_its_change() {
     let screen = text(&output.stdout);
     assert!(screen.contains(" 4 (1.3") && screen.contains("4 results/day4.json"), "{screen}");
     let trend: Value = serde_json::from_slice(&fs::read(dir.join("results/trend.json")).unwrap()).unwrap();
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/weir-bench-trend-1.schema.json");
-    let schema: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-    jsonschema::validate(&schema, &trend).expect("the document has its schema");
+    assert_schema(&trend, "weir-bench-trend-1");
     for row in trend["rows"].as_array().expect("rows") {
         assert_eq!(row["changes"][0]["run"], 3, "{row}");
         assert_eq!(row["verdict"], "tie", "{row}");

@@ -7,9 +7,9 @@ mod programs;
 mod trace;
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Output};
 
+use common::schema::assert_schema;
 use common::{has, run, skip, text, wait_for};
 use programs::Program;
 use serde_json::Value;
@@ -86,9 +86,7 @@ fn weir(program: &Program, words: &[&str]) -> Output {
 
 fn checked(output: &Output, schema: &str) -> Value {
     let document = serde_json::from_slice(&output.stdout).expect("it is JSON");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schemas/{schema}.schema.json"));
-    let schema = serde_json::from_str(&fs::read_to_string(path).expect("the schema")).expect("it is JSON");
-    jsonschema::validate(&schema, &document).expect("the document obeys its schema");
+    assert_schema(&document, schema);
     document
 }
 

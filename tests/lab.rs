@@ -10,6 +10,7 @@ use std::process::Stdio;
 use std::sync::Mutex;
 use std::thread;
 
+use common::schema::assert_schema;
 use common::{campaign, disk_dir, is_root, names, programs, run, skip, text, wait_for, weir};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -112,12 +113,7 @@ fn agrees_alone(name: &str) -> bool {
 #[test]
 fn every_experiment_agrees_or_names_what_the_machine_lacks() {
     let mut document = if campaign::is_quick() { run_chosen(chosen_experiments()) } else { run_quick("all") };
-    let schema: Value =
-        serde_json::from_slice(&fs::read(root().join("docs/schemas/weir-lab-1.schema.json")).unwrap())
-            .unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
-    assert_eq!(errors, [""; 0]);
+    assert_schema(&document, "weir-lab-1");
     for row in document["experiments"].as_array_mut().unwrap() {
         let name = row["name"].as_str().unwrap().to_string();
         if row["agrees"] == false && agrees_alone(&name) {

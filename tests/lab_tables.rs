@@ -6,23 +6,16 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use common::schema::assert_schema;
 use common::{disk_dir, has, names, run, skip, text, weir};
 use serde_json::Value;
-
-fn check_schema(document: &Value) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/weir-lab-1.schema.json");
-    let schema: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator.iter_errors(document).map(|error| error.to_string()).collect();
-    assert_eq!(errors, [""; 0]);
-}
 
 /// Runs one experiment with --quick and returns its entry of the document.
 fn quick(name: &str) -> Value {
     let dir = disk_dir();
     let output = run(dir.path(), &["lab", name, "--quick", "--json", "-"]);
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    check_schema(&document);
+    assert_schema(&document, "weir-lab-1");
     assert_eq!(document["quick"], true);
     document["experiments"][0].clone()
 }

@@ -12,10 +12,10 @@ mod rust;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::schema::assert_schema;
 use common::{disk_dir, has, run, skip, text};
 use programs::{Program, builds, built, cpp_builds, interpreted};
 use serde_json::Value;
@@ -24,15 +24,6 @@ use serde_json::Value;
 fn flush(program: &Program, arguments: &[&str]) -> std::process::Output {
     let pid = program.pid().to_string();
     run(program.dir(), &[&["flush"], arguments, &[&pid]].concat())
-}
-
-fn check_schema(document: &Value, name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schemas/{name}.schema.json"));
-    let schema = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> =
-        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(errors.is_empty(), "{errors:#?}");
 }
 
 #[test]
@@ -72,7 +63,7 @@ fn python_and_perl_write_all_once() {
         let output = flush(&program, &["--json", "-"]);
         assert!(output.status.success(), "{interpreter}: {}", text(&output.stderr));
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-        check_schema(&document, "weir-flush-1");
+        assert_schema(&document, "weir-flush-1");
         let before = program.out();
         let name = program.dir().join(other.0);
         assert_eq!(fs::read_to_string(&name).unwrap(), other.1.trim_end_matches(" end\n"), "{interpreter}");
@@ -374,7 +365,7 @@ fn peek_shows_pending_bytes_their_age_and_their_reader() {
     assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
     let output = run(program.dir(), &["peek", "--full", "--json", "-", &pid]);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    check_schema(&document, "weir-peek-1");
+    assert_schema(&document, "weir-peek-1");
     let stream =
         document["processes"][0]["streams"].as_array().unwrap().iter().find(|one| one["fd"] == 1).unwrap();
     assert_eq!((&stream["pending_bytes"], &stream["preview_bytes"]), (&13.into(), &13.into()));

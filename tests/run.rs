@@ -8,6 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use common::schema::assert_schema;
 use common::{disk_dir, run, text, wait_for, weir};
 use serde_json::Value;
 use session::Session;
@@ -127,10 +128,7 @@ fn why_explains_the_plan_and_json_has_the_result() {
     assert_eq!(output.status.code(), Some(3), "{}", errors(&output));
     let document: Value = serde_json::from_slice(&std::fs::read(dir.path().join("j")).unwrap()).unwrap();
     assert_eq!(document["ended"]["exit"], serde_json::json!({"code": 3}));
-    let schema: Value = serde_json::from_str(include_str!("../docs/schemas/weir-run-1.schema.json")).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{errors:?}\n{document:#}");
+    assert_schema(&document, "weir-run-1");
 }
 
 #[test]

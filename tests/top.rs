@@ -11,6 +11,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use common::schema::assert_schema;
 use common::{WEIR, disk_dir, is_root, names, run, skip, text, wait_for, weir};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -51,17 +52,8 @@ fn top_once(dir: &Path, arguments: &[&str]) -> Value {
     let output = run(dir, &[&["top", "--once", "--quiet", "--json", "-"], arguments].concat());
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     let document = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
-    check_schema(&document);
+    assert_schema(&document, "weir-top-1");
     document
-}
-
-fn check_schema(document: &Value) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/weir-top-1.schema.json");
-    let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> =
-        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(errors.is_empty(), "{errors:#?}");
 }
 
 fn process(document: &Value, pid: u32) -> Value {
@@ -150,7 +142,7 @@ fn without_a_terminal_one_table_is_printed() {
     assert!(of_dd.contains(" dd ") && of_dd.contains(" 1 B "), "{table}");
     assert!(row(holder.pid()).contains(" 6 B ") && row(holder.pid()).contains("fd 1 pipe"), "{table}");
     let written = std::fs::read_to_string(dir.path().join("t.json")).unwrap();
-    check_schema(&serde_json::from_str(&written).unwrap());
+    assert_schema(&serde_json::from_str(&written).unwrap(), "weir-top-1");
 }
 
 #[test]
@@ -169,7 +161,7 @@ fn other_users_processes_are_marked() {
     let output = command.output().expect("setpriv starts");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    check_schema(&document);
+    assert_schema(&document, "weir-top-1");
     let row = process(&document, holder.pid());
     assert_eq!((&row["foreign"], &row["uid"]), (&true.into(), &0.into()));
     assert!(row["reads"].is_null() && row["pending_bytes"].is_null(), "{row:#}");
@@ -255,7 +247,7 @@ fn keys_drive_the_live_screen() {
     assert_eq!(screen.end().code(), Some(0));
     screen.until("the terminal is as it was", |_| screen.is_restored());
     let written: Value = serde_json::from_slice(&std::fs::read(dir.path().join("t.json")).unwrap()).unwrap();
-    check_schema(&written);
+    assert_schema(&written, "weir-top-1");
     assert_eq!(written["processes"].as_array().unwrap().len(), 1, "the filter of the last screen applies");
 }
 

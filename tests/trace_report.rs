@@ -4,6 +4,7 @@ mod common;
 
 use std::path::Path;
 
+use common::schema::assert_schema;
 use common::{disk_dir, names, run, skip, text, weir};
 use serde_json::{Value, json};
 
@@ -53,14 +54,6 @@ fn write_recording(dir: &Path) {
     std::fs::write(dir.join("r.json"), recording().to_string()).unwrap();
 }
 
-fn check_schema(document: &Value) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/weir-trace-1.schema.json");
-    let validator = jsonschema::validator_for(&read_json(&path)).unwrap();
-    let errors: Vec<String> =
-        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(errors.is_empty(), "{errors:#?}");
-}
-
 fn read_json(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
@@ -87,7 +80,7 @@ fn json_obeys_its_schema_on_standard_output_and_in_a_file() {
     write_recording(dir.path());
     let output = run(dir.path(), &["trace", "--quiet", "--json", "-", "--replay", "r.json"]);
     let document: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
-    check_schema(&document);
+    assert_schema(&document, "weir-trace-1");
     assert_eq!(document["schema"], "weir-trace/1");
     assert_eq!(document["streams"][1]["sizes"], json!({"1": 5_000_000}));
     assert_eq!(document["streams"][1]["mode"], "none");
@@ -172,7 +165,7 @@ fn recordings_of_every_engine_obey_the_schema_and_replay_equally() {
         assert_eq!((output.status.code(), text(&output.stdout)), (Some(3), "9999\n".into()), "{engine}");
         assert!(text(&output.stderr).starts_with("weir: "), "{}", text(&output.stderr));
         let document = read_json(&dir.path().join("t.json"));
-        check_schema(&document);
+        assert_schema(&document, "weir-trace-1");
         assert_eq!((&document["engine"], &document["exit"]), (&engine.into(), &json!({"code": 3})));
         assert_eq!(document["command"].as_array().unwrap().len(), 3);
         assert!(read_json(&dir.path().join("time.json"))["traceEvents"].as_array().unwrap().len() > 3);

@@ -5,6 +5,7 @@ pub mod campaign;
 pub mod concurrent;
 pub mod limited;
 pub mod programs;
+pub mod schema;
 pub mod silent_directory;
 
 use std::fs::{self, OpenOptions};

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
+use crate::common::schema::assert_schema;
 use crate::common::{disk_dir, run, skip, text, weir};
 use crate::{copy, failed_copy, shell};
 
@@ -168,9 +169,6 @@ fn events_are_lines_of_json() {
     let events: Vec<Value> =
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(events[0]["schema"], "weir-copy-event/1");
-    let schema: Value =
-        serde_json::from_str(include_str!("../../docs/schemas/weir-copy-event-1.schema.json")).expect("JSON");
-    let validator = jsonschema::validator_for(&schema).expect("a schema");
     shell(dir.path(), "head -c 35000000 /dev/urandom > large");
     // A limit of one second at least, so that a line about the progress is written.
     let more = run(
@@ -180,8 +178,7 @@ fn events_are_lines_of_json() {
     let more = text(&more.stdout);
     let more: Vec<Value> = more.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     for event in events.iter().chain(&more) {
-        let errors: Vec<String> = validator.iter_errors(event).map(|error| error.to_string()).collect();
-        assert!(errors.is_empty(), "{event}: {errors:?}");
+        assert_schema(event, "weir-copy-event-1");
     }
     for kind in ["progress", "error", "end"] {
         assert!(more.iter().any(|event| event["event"] == kind), "no {kind}: {more:?}");
@@ -202,17 +199,13 @@ fn events_are_lines_of_json() {
 #[test]
 fn the_document_obeys_its_schema() {
     let dir = disk_dir();
-    let schema: Value =
-        serde_json::from_str(include_str!("../../docs/schemas/weir-copy-1.schema.json")).expect("JSON");
-    let validator = jsonschema::validator_for(&schema).expect("a schema");
     shell(dir.path(), "mkdir s; echo 1 > s/f; ln -s f s/l; truncate -s 1M s/h");
     for arguments in
         [&["-a", "s", "t"][..], &["-r", "--sync", "data", "s", "u"], &["s/f", "v"], &["nothing", "w"]]
     {
         let output = run(dir.path(), &[&["copy", "--json", "-"], arguments].concat());
         let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
-        assert!(errors.is_empty(), "{arguments:?}: {errors:?}");
+        assert_schema(&document, "weir-copy-1");
     }
 }
 

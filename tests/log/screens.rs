@@ -2,21 +2,12 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 
 use serde_json::Value;
 
+use crate::common::schema::assert_schema;
 use crate::common::{disk_dir, run, text};
 use crate::{Collector, lines_of, log_of};
-
-/// Checks a document against its schema.
-fn validate(document: &Value, schema: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(schema);
-    let schema: Value = serde_json::from_slice(&std::fs::read(path).expect("the schema")).expect("JSON");
-    let validator = jsonschema::validator_for(&schema).expect("a schema");
-    let errors: Vec<String> = validator.iter_errors(document).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{errors:?}");
-}
 
 #[test]
 fn a_running_collector_says_what_it_does() {
@@ -27,7 +18,7 @@ fn a_running_collector_says_what_it_does() {
     lines_of(&dir.path().join("out"), 2);
     let output = run(dir.path(), &["log", "status", "out", "--json", "-"]);
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    validate(&document, "weir-log-1.schema.json");
+    assert_schema(&document, "weir-log-1");
     assert_eq!((&document["totals"]["records"], &document["connections"]), (&2.into(), &1.into()));
     let source = &document["sources"][0];
     assert_eq!(
@@ -50,7 +41,7 @@ fn a_run_can_leave_its_counts() {
     let document: Value =
         serde_json::from_slice(&std::fs::read(dir.path().join("counts.json")).expect("a file"))
             .expect("JSON");
-    validate(&document, "weir-log-1.schema.json");
+    assert_schema(&document, "weir-log-1");
     assert_eq!((&document["totals"]["records"], &document["log_bytes"]), (&2.into(), &8.into()));
 }
 
@@ -67,7 +58,7 @@ fn a_check_shows_where_a_log_is_damaged() {
     assert!(screen.ends_with(verdict), "{screen}");
     let output = run(dir.path(), &["log", "check", "out", "--pattern", pattern, "--json", "-"]);
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    validate(&document, "weir-log-check-1.schema.json");
+    assert_schema(&document, "weir-log-check-1");
     assert_eq!(document["bad"][0]["offset"], 24);
     assert_eq!(
         document["writers"][1],
