@@ -54,7 +54,7 @@ fn program(image: &Image) -> Option<&str> {
 
 /// Returns the size of a stream's calls if nearly all have the same. The last call may be shorter.
 fn exact_size(stream: &StreamCounts) -> Option<u64> {
-    let size = stream.asked_max;
+    let size = stream.max_requested_bytes;
     let calls = stream.bytes.div_ceil(size.max(1));
     let moving = stream.moving_calls();
     (size > 0 && moving.abs_diff(calls) * 100 <= moving).then_some(size)

@@ -22,7 +22,7 @@ const COPIED_PIECE: f64 = 900.0;
 /// Returns whether a stream's calls are tiny: most writes move less than half of [`TINY`] bytes, or nearly all reads ask for
 /// less than [`TINY`].
 pub(crate) fn is_tiny(stream: &StreamCounts) -> bool {
-    let asked = if stream.asked.total() > 0 { &stream.asked } else { &stream.sizes };
+    let asked = if stream.requested_sizes.total() > 0 { &stream.requested_sizes } else { &stream.sizes };
     let most = match stream.direction {
         Direction::In => asked.below(TINY) * 10 >= asked.total() * 9,
         _ => stream.sizes.below(TINY / 2) * 2 >= stream.sizes.total().max(1),
@@ -35,7 +35,7 @@ pub(crate) fn is_tiny(stream: &StreamCounts) -> bool {
 pub(crate) fn is_below_knee(context: &RuleContext, stream: &StreamCounts) -> bool {
     let mean = stream.mean_bytes();
     let knee = context.knee_bytes(stream);
-    let requests = if stream.direction == Direction::In { &stream.asked } else { &stream.sizes };
+    let requests = if stream.direction == Direction::In { &stream.requested_sizes } else { &stream.sizes };
     let small = mean < knee as f64 / 2.0 && requests.below(knee) * 10 >= requests.total() * 9;
     let direct = context.file(stream.file).is_some_and(|file| file.flags & O_DIRECT != 0);
     small

@@ -53,7 +53,7 @@ impl RuleContext<'_> {
         let reads = stream.direction == Direction::In;
         // Bytes read ahead from a pipe, terminal or socket cannot be given back.
         let may_read_ahead = !reads || self.kind(stream.file) == StreamKind::File;
-        let asked = if reads { &stream.asked } else { &stream.sizes };
+        let asked = if reads { &stream.requested_sizes } else { &stream.sizes };
         let small =
             stream.mean_bytes() <= MAX_BYTES as f64 && asked.below(MAX_BYTES * 2) * 10 >= asked.total() * 9;
         small

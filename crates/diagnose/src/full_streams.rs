@@ -52,7 +52,7 @@ impl RuleContext<'_> {
     }
 
     fn may_be_wide(&self, stream: &StreamCounts) -> bool {
-        stream.asked_max <= WIDE_PIECE && stream.mean_bytes() > WIDE_PIECE as f64 / 2.0
+        stream.max_requested_bytes <= WIDE_PIECE && stream.mean_bytes() > WIDE_PIECE as f64 / 2.0
     }
 }
 

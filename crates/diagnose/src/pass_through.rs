@@ -99,9 +99,9 @@ impl<'a> RuleContext<'a> {
     pub fn passes_on(&self, output: &StreamCounts) -> bool {
         let arrives = |input: &StreamCounts| {
             let kind = self.kind(input.file);
-            let asked = input.asked.below(input.mean_bytes() as u64 * 2);
+            let asked = input.requested_sizes.below(input.mean_bytes() as u64 * 2);
             matches!(kind, StreamKind::Pipe | StreamKind::Socket | StreamKind::Terminal)
-                && asked * 10 < input.asked.total()
+                && asked * 10 < input.requested_sizes.total()
         };
         let as_often = |input: &StreamCounts| {
             let (read, written) = (input.moving_calls(), output.moving_calls());

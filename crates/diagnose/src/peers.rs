@@ -34,7 +34,7 @@ impl<'a> RuleContext<'a> {
             return None;
         }
         let readers = self.readers(writer).into_iter().filter(|reader| {
-            let asks_much = reader.asked.below(TINY) * 2 < reader.asked.total();
+            let asks_much = reader.requested_sizes.below(TINY) * 2 < reader.requested_sizes.total();
             asks_much && reader.mean_bytes() < TINY as f64
         });
         let reader = readers.max_by_key(|reader| reader.calls)?;
@@ -52,8 +52,8 @@ impl<'a> RuleContext<'a> {
             if self.kind(writer.file) == StreamKind::Pipe { self.readers(writer) } else { Vec::new() };
         let reads_blocks = |reader: &&StreamCounts| {
             let several_lines = reader.mean_bytes() >= writer.mean_bytes() * 2.0;
-            let asks_much = reader.asked.below(TINY) * 2 < reader.asked.total();
-            several_lines && reader.asked.total() > 0 && asks_much
+            let asks_much = reader.requested_sizes.below(TINY) * 2 < reader.requested_sizes.total();
+            several_lines && reader.requested_sizes.total() > 0 && asks_much
         };
         !readers.is_empty() && readers.iter().all(reads_blocks)
     }

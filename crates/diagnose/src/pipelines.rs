@@ -73,8 +73,8 @@ fn pipe_end(context: &RuleContext, modes: &StreamModes, stream: &StreamCounts) -
     // The sizes of reads show what arrived, not a buffer.
     let observed = modes.of(stream).filter(|observed| output || observed.walked);
     let deduced_bytes = observed
-        .filter(|observed| !observed.walked && observed.mode == Mode::Full && stream.asked_max > 0)
-        .map(|_| stream.asked_max);
+        .filter(|observed| !observed.walked && observed.mode == Mode::Full && stream.max_requested_bytes > 0)
+        .map(|_| stream.max_requested_bytes);
     PipeEnd {
         pid: stream.pid,
         comm: context

@@ -19,7 +19,7 @@ fn add_sources(context: &RuleContext, output: &StreamCounts, gain: &mut Gain) {
     let sources = context.streams_of(output.pid).iter().filter(|input| {
         (input.direction, output.direction) == (Direction::In, Direction::Out)
             && context.is_passive_device(input.file)
-            && input.asked_max == output.asked_max
+            && input.max_requested_bytes == output.max_requested_bytes
     });
     for source in sources {
         let more = context.gathering_gain(source);

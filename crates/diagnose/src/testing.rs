@@ -140,9 +140,9 @@ impl RecordingBuilder {
     ) -> &mut StreamCounts {
         let mut stream = StreamCounts::new(pid, 0, fd, file, direction);
         stream.last_s = self.0.elapsed_s;
-        (stream.calls, stream.bytes, stream.asked_max) = (calls, calls * size, size);
+        (stream.calls, stream.bytes, stream.max_requested_bytes) = (calls, calls * size, size);
         stream.sizes.add(size, calls);
-        stream.asked.add(size, calls);
+        stream.requested_sizes.add(size, calls);
         self.0.counts.push(stream);
         self.0.counts.last_mut().unwrap()
     }
@@ -153,18 +153,12 @@ impl RecordingBuilder {
 
     /// Adds a call that succeeded completely.
     pub fn call(&mut self, at_s: f64, pid: u32, op: Op, fd: i32, file: u32, head: &[u8]) -> &mut Call {
+        let bytes = head.len() as u64;
         let call = Call {
-            op,
-            fd,
-            file: Some(file),
-            args: [fd as u64, 0x1000, head.len() as u64, 0, 0, 0],
-            result: head.len() as i64,
-            asked: head.len() as u64,
-            position: None,
+            requested_bytes: bytes,
             head: head[..head.len().min(HEAD_BYTES)].into(),
             tail: head.last().copied(),
-            paths: Vec::new(),
-            rename: None,
+            ..Call::new(op, fd, Some(file), [fd as u64, 0x1000, bytes, 0, 0, 0], bytes as i64)
         };
         self.event(at_s, pid, EventKind::Call(call));
         match &mut self.0.events.last_mut().unwrap().kind {

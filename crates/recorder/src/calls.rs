@@ -72,19 +72,14 @@ impl Recorder {
         }
         let rename = self.learn_names(pid, call, raw.ns);
         if (is_event || call.counted) && self.within_repeat_limit(pid, call, fd) {
-            let asked = streams::requested_bytes(call);
             let event = Call {
-                op: call.op,
-                fd,
-                file,
-                args: call.args,
-                result: call.result,
-                asked,
+                requested_bytes: streams::requested_bytes(call),
                 position: call.position,
                 head: call.head.clone(),
                 tail: call.tail,
                 paths: call.paths.clone(),
                 rename: rename.map(Box::new),
+                ..Call::new(call.op, fd, file, call.args, call.result)
             };
             self.push_event(at_s, pid, raw.tid, EventKind::Call(event));
         }
@@ -154,7 +149,7 @@ impl Recorder {
     /// Adds the counters of a stream that a backend kept, and the last seek that it did not report.
     pub(super) fn record_counts(&mut self, pid: u32, tid: u32, mut counts: RawCounts, at_s: f64) {
         counts.counts.bytes = counts.counts.bytes.min(MAX_STREAM_BYTES);
-        counts.counts.asked_max = counts.counts.asked_max.min(MAX_STREAM_BYTES);
+        counts.counts.max_requested_bytes = counts.counts.max_requested_bytes.min(MAX_STREAM_BYTES);
         let (fd, image) = (counts.counts.fd, self.image(pid, at_s));
         let Some(file) = self.file_of_counts(pid, image, &counts.counts) else { return };
         self.other_calls.add_unreported_seeks((pid, image), file, &counts);

@@ -92,7 +92,7 @@ pub(super) fn remove_calls(stream: &mut StreamCounts, removed: KernelTotal) {
     let rest = stream.calls.saturating_sub(removed.calls);
     let part = rest as f64 / stream.calls.max(1) as f64;
     let scaled = |of: &Histogram| Histogram(of.0.iter().map(|&n| (n as f64 * part).round() as u64).collect());
-    (stream.sizes, stream.asked) = (scaled(&stream.sizes), scaled(&stream.asked));
+    (stream.sizes, stream.requested_sizes) = (scaled(&stream.sizes), scaled(&stream.requested_sizes));
     (stream.calls, stream.bytes) = (rest, stream.bytes.saturating_sub(removed.bytes));
     stream.estimated = true;
 }
@@ -184,7 +184,7 @@ pub(super) fn add_unobserved(stream: &mut StreamCounts, calls: u64, bytes: u64, 
     let scaled = |count: u64| (count as f64 * factor).round() as u64;
     let histogram = |of: &Histogram| Histogram(of.0.iter().map(|&count| scaled(count)).collect());
     stream.sizes = histogram(&stream.sizes);
-    stream.asked = histogram(&stream.asked);
+    stream.requested_sizes = histogram(&stream.requested_sizes);
     stream.zeros = scaled(stream.zeros);
     stream.short = scaled(stream.short);
     stream.errors = scaled(stream.errors);

@@ -73,19 +73,7 @@ impl CallBytes {
 
 /// Returns an lseek(2) call of which only the new position is known.
 pub(super) fn lseek_call(fd: i32, file: u32, to: u64) -> Call {
-    Call {
-        op: Op::Lseek,
-        fd,
-        file: Some(file),
-        args: [fd as u64, to, libc::SEEK_SET as u64, 0, 0, 0],
-        result: to as i64,
-        asked: 0,
-        position: None,
-        head: Vec::new(),
-        tail: None,
-        paths: Vec::new(),
-        rename: None,
-    }
+    Call::new(Op::Lseek, fd, Some(file), [fd as u64, to, libc::SEEK_SET as u64, 0, 0, 0], to as i64)
 }
 
 /// Returns whether the program repeats the call after this result: EAGAIN, EINTR, or a restart code of the
@@ -188,8 +176,9 @@ impl StreamTotals {
             stream.last_s = at_s;
         }
         stream.calls += 1;
-        stream.asked.add(requested, 1);
-        stream.asked_max = stream.asked_max.max(requested.min(crate::calls::MAX_STREAM_BYTES));
+        stream.requested_sizes.add(requested, 1);
+        stream.max_requested_bytes =
+            stream.max_requested_bytes.max(requested.min(crate::calls::MAX_STREAM_BYTES));
         stream.in_kernel += u64::from(call.op.copies());
         if let Some(ns) = call.blocked_ns {
             *stream.wait_s.get_or_insert(0.0) += ns as f64 / 1e9;
@@ -277,8 +266,8 @@ fn count_moved(
 mod tests {
     use super::*;
 
-    fn read(asked: u64, result: i64) -> RawCall {
-        RawCall { position: Some(0), ..RawCall::new(Op::Read, [0, 0, asked, 0, 0, 0], result) }
+    fn read(requested: u64, result: i64) -> RawCall {
+        RawCall { position: Some(0), ..RawCall::new(Op::Read, [0, 0, requested, 0, 0, 0], result) }
     }
 
     #[test]
@@ -292,7 +281,7 @@ mod tests {
         assert_eq!((stream.calls, stream.bytes, stream.short, stream.zeros), (6, 14, 1, 1));
         assert_eq!((stream.again, stream.errors), (2, 1));
         assert_eq!(stream.sizes.total(), 3);
-        assert_eq!(stream.asked.total(), 6);
+        assert_eq!(stream.requested_sizes.total(), 6);
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn results_that_no_kernel_gives_do_not_overflow_the_sums() {
         let failed = RawCall::new(Op::Write, [3, 0, 1, 0, 0, 0], i64::MIN);
         recorder.record(raw(at, RawEventKind::Call(failed)));
         let RawEventKind::Counts(mut many) = counts(0, None) else { unreachable!() };
-        (many.counts.bytes, many.counts.asked_max) = (u64::MAX - at, u64::MAX);
+        (many.counts.bytes, many.counts.max_requested_bytes) = (u64::MAX - at, u64::MAX);
         recorder.record(raw(at, RawEventKind::Counts(many)));
     }
     let output = recorder.finish();

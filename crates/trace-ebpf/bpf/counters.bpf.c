@@ -107,7 +107,7 @@ GLOBAL_FUNCTION int emit_counted_call(const struct transfer *t, const struct str
     call->file = counters->file;
     call->file.pos = counters->position;
     __builtin_memcpy(call->args, t->args, sizeof call->args);
-    call->args[2] = t->asked;
+    call->args[2] = t->requested_bytes;
     call->result = t->result;
     call->nr = t->nr;
     call->counted = 1;
@@ -133,7 +133,7 @@ static __always_inline int is_emitted(struct stream_counters *counters, const st
         counters->emitted++;
         return 1;
     }
-    if ((t->result < 0 || (t->writes && (u64)t->result < t->asked)) && t->result != -EAGAIN_) {
+    if ((t->result < 0 || (t->writes && (u64)t->result < t->requested_bytes)) && t->result != -EAGAIN_) {
         counters->failed++;
         return counters->failed < FAILED_CALLS;
     }
@@ -191,11 +191,11 @@ static __always_inline int count(const struct transfer *t)
     tally(TALLY_CALLS);
     if (t->result >= 0) {
         u64 moved = t->result;
-        u32 slot = size_slot(moved), asked = size_slot(t->asked);
+        u32 slot = size_slot(moved), requested = size_slot(t->requested_bytes);
         count_size(counters, slot, moved);
-        if (asked != slot)
-            __sync_fetch_and_add(&counters->asked_other[asked % SIZE_SLOTS], 1);
-        if (moved < t->asked) {
+        if (requested != slot)
+            __sync_fetch_and_add(&counters->other_requested_sizes[requested % SIZE_SLOTS], 1);
+        if (moved < t->requested_bytes) {
             if (moved == 0)
                 counters->zeros++;
             else
@@ -211,8 +211,8 @@ static __always_inline int count(const struct transfer *t)
     } else {
         __sync_fetch_and_add(&counters->errors, 1);
     }
-    if (t->asked > counters->asked_max)
-        counters->asked_max = t->asked;
+    if (t->requested_bytes > counters->max_requested_bytes)
+        counters->max_requested_bytes = t->requested_bytes;
     if (t->in_kernel)
         counters->in_kernel++;
     if (!retried || !counters->last_ns)

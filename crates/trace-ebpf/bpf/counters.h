@@ -88,26 +88,26 @@ static __always_inline void stamp(struct stream_counters *counters)
     counters->tick_calls++;
 }
 
-/* The fast path of count_call(): a read(2) or write(2) that moved all that was asked, on a stream whose first calls have been
+/* The fast path of count_call(): a read(2) or write(2) that moved all requested bytes, on a stream whose first calls have been
  * emitted. Inlined, because returns from functions are slow on CPUs with Spectre mitigations. Returns whether it
  * counted the call. */
-static __always_inline int count_full_transfer(u32 fd, u64 buffer, u64 asked, s64 result, u32 writes)
+static __always_inline int count_full_transfer(u32 fd, u64 buffer, u64 requested_bytes, s64 result, u32 writes)
 {
     struct stream_key key = {bpf_get_current_pid_tgid() >> 32, fd * 2 + writes};
     struct stream_counters *counters;
-    if (result <= 0 || (u64)result != asked)
+    if (result <= 0 || (u64)result != requested_bytes)
         return 0;
     counters = bpf_map_lookup_elem(&streams, &key);
     if (!counters || counters->stale || counters->emitted < FIRST_CALLS)
         return 0;
     tally(TALLY_CALLS);
-    count_size(counters, size_slot(asked), asked);
+    count_size(counters, size_slot(requested_bytes), requested_bytes);
     if (counters->regular)
-        count_position(counters, asked, -1);
-    if (writes && asked > 1 && buffer)
-        count_last_byte(counters, buffer + asked - 1);
-    if (asked > counters->asked_max)
-        counters->asked_max = asked;
+        count_position(counters, requested_bytes, -1);
+    if (writes && requested_bytes > 1 && buffer)
+        count_last_byte(counters, buffer + requested_bytes - 1);
+    if (requested_bytes > counters->max_requested_bytes)
+        counters->max_requested_bytes = requested_bytes;
     stamp(counters);
     return 1;
 }

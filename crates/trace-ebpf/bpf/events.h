@@ -183,13 +183,13 @@ struct stream_counters {
     unsigned long long bytes;             /* of calls that moved more than one byte; sizes[1] counts the others */
     unsigned long long errors;
     unsigned long long again; /* EAGAIN, EINTR and restarted calls */
-    unsigned long long zeros, shorts; /* calls that moved nothing, less than asked */
+    unsigned long long zeros, shorts; /* calls that moved nothing, fewer than requested */
     unsigned long long newline_ends;  /* writes whose last byte is a newline */
     unsigned long long jumps;         /* calls that did not continue where the previous one ended */
     unsigned long long again_bytes;   /* at offsets that were read or written before */
     unsigned long long unaligned;     /* calls that begin or end off a 4096-byte boundary */
     unsigned long long in_kernel;     /* sendfile(2), splice(2) … */
-    unsigned long long asked_max;
+    unsigned long long max_requested_bytes;
     unsigned long long position;       /* file offset after the last call */
     unsigned long long high_offset;    /* highest offset reached */
     unsigned long long seeks, seek_ns; /* lseek(2) calls; end of the last one */
@@ -200,7 +200,7 @@ struct stream_counters {
     unsigned int tick, tick_calls;     /* jiffies of the last call, and the calls in that tick */
     unsigned long long stale; /* 1: no call since a sampling gap; the descriptor may refer to another file */
     unsigned long long sizes[SIZE_SLOTS];       /* bytes moved, by call; errors excluded */
-    unsigned long long asked_other[SIZE_SLOTS]; /* bytes asked for, where in another slot than the bytes moved */
+    unsigned long long other_requested_sizes[SIZE_SLOTS]; /* requested bytes, if in another slot than the bytes moved */
 };
 
 struct lifecycle_event {

@@ -162,11 +162,11 @@ union short_struct_prefix {
 /* A call that moves bytes. */
 struct transfer {
     u64 args[6];
-    u64 buffer; /* 0: unknown, or in several parts */
-    u64 vector; /* address of the parts of a write that is in several; 0: none */
-    u64 parts;
-    u64 last_byte; /* address of the last byte that the parts moved; 0: unknown */
-    u64 asked;
+    u64 buffer; /* 0: unknown, or in several segments */
+    u64 vector; /* address of the segments of a write that has several; 0: none */
+    u64 segments;
+    u64 last_byte; /* address of the last byte that the segments moved; 0: unknown */
+    u64 requested_bytes;
     s64 result;
     s64 position; /* -1: the open file's own offset */
     u32 fd, nr;
@@ -216,7 +216,7 @@ struct scratch_space {
     u64 head_left;      /* bytes of the call that are not in `head` yet */
     u32 head_bytes;
     u32 head_pad;
-    u8 head[3 * DATA_BYTES]; /* first bytes of a call in several parts; more than are emitted, for the verifier's masks */
+    u8 head[3 * DATA_BYTES]; /* first bytes of a call in several segments; more than are emitted, for the verifier's masks */
 };
 struct scratch_map {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -6,11 +6,11 @@
 #include "open_file.h"
 #include "vectors.h"
 
-/* Makes the call one that asked for nothing and moved nothing. */
+/* Makes the call one that requested nothing and moved nothing. */
 static __always_inline void leave_input(struct transfer *t)
 {
     t->leaves_input = 1;
-    t->asked = 0;
+    t->requested_bytes = 0;
     if (t->result > 0)
         t->result = 0;
 }
@@ -20,16 +20,16 @@ static __always_inline void leave_input(struct transfer *t)
 
 /* Sets the bytes of a receive, and forgets its buffer, of which the kernel may have filled less than the result or nothing.
  * With MSG_TRUNC, the result is the length of a datagram, the end of which may have been discarded. */
-static __always_inline void apply_receive_flags(struct transfer *t, u32 class, u64 flags, u64 parts)
+static __always_inline void apply_receive_flags(struct transfer *t, u32 class, u64 flags, u64 segments)
 {
     if (!(flags & MEASURING_FLAGS))
         return;
     t->buffer = 0;
     if (flags & (MSG_PEEK_ | MSG_ERRQUEUE_)) {
         leave_input(t);
-    } else if (class != CLASS_RECVMMSG && t->result > 0 && (u64)t->result > t->asked) {
-        t->result = t->asked;
-        if (parts > READ_PARTS)
+    } else if (class != CLASS_RECVMMSG && t->result > 0 && (u64)t->result > t->requested_bytes) {
+        t->result = t->requested_bytes;
+        if (segments > READ_SEGMENTS)
             tally(TALLY_UNKNOWN_BYTES);
     }
 }
@@ -37,13 +37,13 @@ static __always_inline void apply_receive_flags(struct transfer *t, u32 class, u
 static __always_inline void on_transfer(struct transfer *t, u32 class)
 {
     struct {
-        u64 name, name_bytes, parts, count;
+        u64 name, name_bytes, segments, count;
     } message; /* the beginning of struct msghdr */
     t->fd = (u32)t->args[0];
     t->writes = class == CLASS_VMSPLICE ? !is_read_only(file_of(t->fd)) : class_writes(class);
     t->leaves_input = 0;
     t->buffer = t->args[1];
-    t->asked = t->args[2];
+    t->requested_bytes = t->args[2];
     t->vector = t->last_byte = 0;
     t->position = -1;
     t->in_kernel = 0;
@@ -52,13 +52,13 @@ static __always_inline void on_transfer(struct transfer *t, u32 class)
     if (class >= CLASS_READV && class <= CLASS_VMSPLICE) {
         read_vectors(t, t->args[1], t->args[2]);
     } else if (class == CLASS_RECVMSG || class == CLASS_SENDMSG) {
-        t->asked = t->buffer = message.count = 0;
+        t->requested_bytes = t->buffer = message.count = 0;
         if (bpf_probe_read_user(&message, sizeof message, (void *)t->args[1]) == 0)
-            read_vectors(t, message.parts, message.count);
+            read_vectors(t, message.segments, message.count);
         if (class == CLASS_RECVMSG)
             apply_receive_flags(t, class, t->args[2], message.count);
     } else if (class == CLASS_RECVMMSG || class == CLASS_SENDMMSG) {
-        t->asked = t->buffer = 0;
+        t->requested_bytes = t->buffer = 0;
         if (t->result > 0)
             read_messages(t, t->args[1], t->result, class == CLASS_RECVMMSG ? (u32)t->args[3] : 0);
         if (class == CLASS_RECVMMSG)
@@ -74,15 +74,15 @@ static __always_inline void on_kernel_transfer(struct transfer *t, u32 class)
 {
     u32 in = (u32)t->args[0], out = (u32)t->args[1];
     s64 result = t->result;
-    t->asked = t->args[2];
+    t->requested_bytes = t->args[2];
     t->leaves_input = 0;
     if (class == CLASS_COPY_01) {
         in = (u32)t->args[1];
         out = (u32)t->args[0];
-        t->asked = t->args[3];
+        t->requested_bytes = t->args[3];
     } else if (class == CLASS_COPY_02) {
         out = (u32)t->args[2];
-        t->asked = t->args[4];
+        t->requested_bytes = t->args[4];
     }
     t->buffer = t->vector = t->last_byte = 0;
     t->position = -1;
@@ -94,7 +94,7 @@ static __always_inline void on_kernel_transfer(struct transfer *t, u32 class)
     count_call(t);
     if (class == CLASS_TEE) {
         t->leaves_input = 0;
-        t->asked = t->args[2];
+        t->requested_bytes = t->args[2];
         t->result = result;
     }
     t->fd = out;

@@ -15,21 +15,21 @@ struct vector_sum {
 static long add_vector(u32 i, void *context)
 {
     struct vector_sum *sum = context;
-    struct io_vector part;
-    if (bpf_probe_read_user(&part, sizeof part, (void *)(sum->address + i * sizeof part)) != 0)
+    struct io_vector segment;
+    if (bpf_probe_read_user(&segment, sizeof segment, (void *)(sum->address + i * sizeof segment)) != 0)
         return 1;
-    if (sum->moved > sum->bytes && sum->moved - sum->bytes <= part.bytes)
-        sum->last_byte = part.base + (sum->moved - sum->bytes) - 1;
-    sum->bytes += part.bytes;
+    if (sum->moved > sum->bytes && sum->moved - sum->bytes <= segment.bytes)
+        sum->last_byte = segment.base + (sum->moved - sum->bytes) - 1;
+    sum->bytes += segment.bytes;
     return 0;
 }
 
-/* Sets `asked` to the sum of up to READ_PARTS parts, and `buffer` if all bytes that were moved are in the first part, otherwise
- * `vector`, `parts` and `last_byte`. */
+/* Sets `requested_bytes` to the sum of up to READ_SEGMENTS segments, and `buffer` if all bytes that were moved are in the first
+ * segment, otherwise `vector`, `segments` and `last_byte`. */
 #ifdef BEFORE_6_1
-GLOBAL_FUNCTION int read_current_vectors(u64 address, u64 parts)
+GLOBAL_FUNCTION int read_current_vectors(u64 address, u64 segments)
 #else
-GLOBAL_FUNCTION int read_vectors(struct transfer *t, u64 address, u64 parts)
+GLOBAL_FUNCTION int read_vectors(struct transfer *t, u64 address, u64 segments)
 #endif
 {
 #ifdef BEFORE_6_1
@@ -42,30 +42,30 @@ GLOBAL_FUNCTION int read_vectors(struct transfer *t, u64 address, u64 parts)
     struct io_vector first;
     t->buffer = 0;
     if (bpf_probe_read_user(&first, sizeof first, (void *)address) == 0 &&
-        (parts == 1 || (t->result >= 0 && (u64)t->result <= first.bytes)))
+        (segments == 1 || (t->result >= 0 && (u64)t->result <= first.bytes)))
         t->buffer = first.base;
-    LOOP(READ_PARTS, parts < READ_PARTS ? parts : READ_PARTS, add_vector, &sum);
-    t->asked = sum.bytes;
+    LOOP(READ_SEGMENTS, segments < READ_SEGMENTS ? segments : READ_SEGMENTS, add_vector, &sum);
+    t->requested_bytes = sum.bytes;
     t->vector = t->buffer ? 0 : address;
-    t->parts = parts;
+    t->segments = segments;
     t->last_byte = sum.last_byte;
     return 0;
 }
 
-/* Copies the beginning of a part behind that of the previous ones. The state is in the scratch space, which keeps the paths few
+/* Copies the beginning of a segment after that of the previous ones. The state is in the scratch space, which keeps the paths few
  * that the verifier follows. */
-static long gather_part(u32 i, void *context)
+static long gather_segment(u32 i, void *context)
 {
     struct scratch_space *own = scratch();
-    struct io_vector part;
+    struct io_vector segment;
     if (!own || own->head_bytes >= DATA_BYTES || own->head_left == 0 ||
-        bpf_probe_read_user(&part, sizeof part, (void *)(own->call.vector + i * sizeof part)) != 0)
+        bpf_probe_read_user(&segment, sizeof segment, (void *)(own->call.vector + i * sizeof segment)) != 0)
         return 1;
-    u64 bytes = part.bytes < own->head_left ? part.bytes : own->head_left;
+    u64 bytes = segment.bytes < own->head_left ? segment.bytes : own->head_left;
     if (bytes > DATA_BYTES)
         bytes = DATA_BYTES;
     u8 *to = own->head + (own->head_bytes & (DATA_BYTES - 1));
-    if (bytes && bpf_probe_read_user(to, bytes & 127, (void *)part.base) != 0)
+    if (bytes && bpf_probe_read_user(to, bytes & 127, (void *)segment.base) != 0)
         return 1;
     own->head_bytes += bytes;
     own->head_left -= bytes;
@@ -79,13 +79,13 @@ GLOBAL_FUNCTION int gather_head(void)
         return 0;
     own->head_bytes = 0;
     own->head_left = own->call.result > 0 ? own->call.result : 0;
-    LOOP(HEAD_PARTS, own->call.parts < HEAD_PARTS ? own->call.parts : HEAD_PARTS, gather_part, 0);
+    LOOP(HEAD_SEGMENTS, own->call.segments < HEAD_SEGMENTS ? own->call.segments : HEAD_SEGMENTS, gather_segment, 0);
     return own->head_bytes < DATA_BYTES ? own->head_bytes : DATA_BYTES;
 }
 
 /* struct mmsghdr */
 struct message {
-    u64 name, name_bytes, parts, count, control, control_bytes;
+    u64 name, name_bytes, segments, count, control, control_bytes;
     u32 flags, pad;
     u32 bytes, end;
 };
@@ -107,11 +107,11 @@ static long add_message(u32 i, void *context)
         sum->unknown = 1;
     if (sum->flags & MSG_TRUNC_ && bpf_probe_read_user(&message, sizeof message, (void *)address) == 0 &&
         message.flags & MSG_TRUNC_ && own) {
-        read_vectors(&own->call, message.parts, message.count);
-        if (message.count > READ_PARTS)
+        read_vectors(&own->call, message.segments, message.count);
+        if (message.count > READ_SEGMENTS)
             sum->unknown = 1;
-        if (message.bytes > own->call.asked)
-            message.bytes = own->call.asked;
+        if (message.bytes > own->call.requested_bytes)
+            message.bytes = own->call.requested_bytes;
     }
     sum->bytes += message.bytes;
     return 0;
@@ -134,7 +134,7 @@ GLOBAL_FUNCTION int read_messages(struct transfer *t, u64 address, u64 messages,
         return 0;
     struct message_sum sum = {address, 0, flags, messages > READ_MESSAGES};
     LOOP(READ_MESSAGES, messages < READ_MESSAGES ? messages : READ_MESSAGES, add_message, &sum);
-    t->result = t->asked = sum.bytes;
+    t->result = t->requested_bytes = sum.bytes;
     if (sum.unknown)
         tally(TALLY_UNKNOWN_BYTES);
     return 0;

@@ -1,27 +1,28 @@
-/* vectors.h: the parts of readv(2), writev(2) and messages. */
+/* vectors.h: the segments of readv(2), writev(2) and messages. */
 #ifndef WEIR_VECTORS_H
 #define WEIR_VECTORS_H
 
 #include "maps.h"
 
-/* Sets `asked`, and where the bytes are, of a call from its vector. */
+/* Sets `requested_bytes`, and where the bytes are, of a call from its vector. */
 #ifdef BEFORE_6_1
-int read_current_vectors(u64 address, u64 parts);
+int read_current_vectors(u64 address, u64 segments);
 int read_current_messages(u64 address, u64 messages, u32 flags);
 #define read_vectors(transfer, ...) read_current_vectors(__VA_ARGS__)
 #define read_messages(transfer, ...) read_current_messages(__VA_ARGS__)
 #else
-int read_vectors(struct transfer *t, u64 address, u64 parts);
+int read_vectors(struct transfer *t, u64 address, u64 segments);
 
-/* Sets `result` and `asked` of a call to the bytes of its first `messages` messages. `flags`: of the call, 0 if it sends. */
+/* Sets `result` and `requested_bytes` of a call to the bytes of its first `messages` messages. `flags`: of the call, 0 if it
+ * sends. */
 int read_messages(struct transfer *t, u64 address, u64 messages, u32 flags);
 #endif
 
-/* Copies the first bytes of the current call, which is in several parts, to `head` of the scratch space. Returns their number. */
+/* Copies the first bytes of the current call, which is in several segments, to `head` of the scratch space. Returns their number. */
 int gather_head(void);
 
-/* The most parts of a vector that are read, and from which the first bytes are copied. */
-enum { READ_PARTS = 64, HEAD_PARTS = 8 };
+/* The most segments of a vector that are read, and from which the first bytes are copied. */
+enum { READ_SEGMENTS = 64, HEAD_SEGMENTS = 8 };
 
 #define MSG_PEEK_ 2
 #define MSG_TRUNC_ 0x20

@@ -37,7 +37,7 @@ pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, losse
     }
     if tallies.unknown_bytes > 0 {
         blind.push(format!(
-            "some bytes of {} calls of recvmsg, recvmmsg or sendmmsg: they had too many parts or messages",
+            "some bytes of {} calls of recvmsg, recvmmsg or sendmmsg: they had too many segments or messages",
             thousands(tallies.unknown_bytes)
         ));
     }

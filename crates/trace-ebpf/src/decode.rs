@@ -254,8 +254,8 @@ pub(super) fn send_counters(counters: &StreamCounters, ns: u64, sink: &mut Event
         zeros: counters.zeros,
         short: counters.shorts,
         sizes: Histogram(counters.sizes.to_vec()),
-        asked: Histogram(asked_sizes(counters)),
-        asked_max: counters.asked_max,
+        requested_sizes: Histogram(requested_sizes(counters)),
+        max_requested_bytes: counters.max_requested_bytes,
         newline_ends: counters.newline_ends,
         jumps: counters.jumps,
         again_bytes: counters.again_bytes,
@@ -276,14 +276,19 @@ pub(super) fn send_counters(counters: &StreamCounters, ns: u64, sink: &mut Event
     })));
 }
 
-/// The histogram of the bytes asked for. The kernel counts only calls whose size asked for is in another slot than the size
+/// The histogram of the requested bytes. The kernel counts only calls whose requested size is in another slot than the size
 /// moved. The others are spread over the slots like the sizes moved.
-fn asked_sizes(counters: &StreamCounters) -> Vec<u64> {
+fn requested_sizes(counters: &StreamCounters) -> Vec<u64> {
     let moved: u64 = counters.sizes.iter().sum();
-    let other: u64 = counters.asked_other.iter().sum();
+    let other: u64 = counters.other_requested_sizes.iter().sum();
     let same = u128::from(moved.saturating_sub(other));
     let share = |count: u64| (u128::from(count) * same).checked_div(u128::from(moved)).unwrap_or(0) as u64;
-    counters.sizes.iter().zip(counters.asked_other).map(|(&count, asked)| asked + share(count)).collect()
+    counters
+        .sizes
+        .iter()
+        .zip(counters.other_requested_sizes)
+        .map(|(&count, other)| other + share(count))
+        .collect()
 }
 
 /// Converts a status of wait(2) to an exit.

@@ -58,7 +58,7 @@ impl StreamCounters {
             wait_ns: 0,
             stale: 1,
             sizes: [0; SIZE_SLOTS as usize],
-            asked_other: [0; SIZE_SLOTS as usize],
+            other_requested_sizes: [0; SIZE_SLOTS as usize],
             ..self
         }
     }

@@ -41,7 +41,7 @@ fn is_refused(timed: &TimedCall, file: &OpenFile) -> bool {
     let moves = timed.call.op.reads() || timed.call.op.writes();
     // The program may have cleared O_DIRECT before the flags were read.
     let direct = file.flags & O_DIRECT != 0 || file.direct_align.is_some();
-    moves && direct && timed.call.result == -EINVAL && timed.call.asked > 0
+    moves && direct && timed.call.result == -EINVAL && timed.call.requested_bytes > 0
 }
 
 /// Returns what is misaligned in a call: its name in the evidence, and a clause with the nearest aligned value.
@@ -49,8 +49,8 @@ fn misalignments(call: &Call, file: &OpenFile) -> Vec<(&'static str, String)> {
     let (memory, blocks) = file.direct_align.unwrap_or(DEFAULT_ALIGN);
     let (memory, blocks) = (u64::from(memory).max(1), u64::from(blocks).max(1));
     let mut found = Vec::new();
-    if !call.asked.is_multiple_of(blocks) {
-        let (length, aligned) = (call.asked, call.asked.next_multiple_of(blocks));
+    if !call.requested_bytes.is_multiple_of(blocks) {
+        let (length, aligned) = (call.requested_bytes, call.requested_bytes.next_multiple_of(blocks));
         let clause = format!("the length {length} is no multiple of {blocks} (take {aligned})");
         found.push(("length", clause));
     }
@@ -92,6 +92,6 @@ fn finding(context: &RuleContext, file: &OpenFile, calls: &[TimedCall]) -> Optio
     for (name, _) in &wrong {
         finding = finding.count(&format!("misaligned_{name}"), 1);
     }
-    let finding = finding.count("failures", calls.len() as u64).count("length", first.call.asked);
+    let finding = finding.count("failures", calls.len() as u64).count("length", first.call.requested_bytes);
     Some(finding.count("memory_align", memory.into()).count("block_align", blocks.into()).build(why, fix))
 }

@@ -51,7 +51,7 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
 fn takes_the_rest(context: &RuleContext, eater: &StreamCounts) -> bool {
     let met_end = match context.kind(eater.file) {
         StreamKind::File => eater.short > 0,
-        _ => eater.asked_max >= BLOCK,
+        _ => eater.max_requested_bytes >= BLOCK,
     };
     eater.zeros > 0 || met_end && !hands_on(context, eater)
 }

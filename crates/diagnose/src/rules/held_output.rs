@@ -186,7 +186,8 @@ fn arrives(context: &RuleContext, stream: &StreamCounts) -> bool {
 /// on request.
 fn fills_a_block(reads: &[TimedCall]) -> bool {
     let continues = |pair: &&[TimedCall]| {
-        pair[0].call.asked.checked_sub(pair[0].call.result as u64) == Some(pair[1].call.asked)
+        pair[0].call.requested_bytes.checked_sub(pair[0].call.result as u64)
+            == Some(pair[1].call.requested_bytes)
     };
     reads.windows(2).filter(continues).count() * 2 + 1 > reads.len()
 }

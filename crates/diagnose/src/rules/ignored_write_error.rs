@@ -55,7 +55,7 @@ fn failed(timed: &TimedCall) -> bool {
     let call = timed.call;
     let errors = [ENOSPC, EIO, EPIPE, EBADF, EFBIG, EDQUOT];
     let syncs = call.op.syncs() && call.result != -EBADF;
-    let writes = (call.op.writes() || call.op.copies()) && call.asked > 0;
+    let writes = (call.op.writes() || call.op.copies()) && call.requested_bytes > 0;
     (syncs || writes) && call.fd != 2 && errors.contains(&-call.result)
 }
 
@@ -70,7 +70,7 @@ fn severity(error: i64, failures: usize) -> Severity {
 fn finding(context: &RuleContext, failures: &[TimedCall]) -> Finding {
     let first = failures[0];
     let (file, error) = (first.call.file, -first.call.result);
-    let bytes: u64 = failures.iter().map(|timed| timed.call.asked).sum();
+    let bytes: u64 = failures.iter().map(|timed| timed.call.requested_bytes).sum();
     let path = file.and_then(|file| context.file(file)).map_or("?".into(), |file| file.path.to_string());
     let effect = match bytes {
         0 => "it is unknown whether the written bytes are on the device".into(),

@@ -62,7 +62,8 @@ fn judge_process(context: &RuleContext, pid: u32, number: i32) -> Vec<Finding> {
 fn unfinished_flush(context: &RuleContext, pid: u32, number: i32, how: &str) -> Option<Finding> {
     let call = context.calls(pid).last()?.call;
     let written = call.result.max(0) as u64;
-    let missing = call.asked.checked_sub(written).filter(|missing| *missing > 0 && call.op.writes())?;
+    let missing =
+        call.requested_bytes.checked_sub(written).filter(|missing| *missing > 0 && call.op.writes())?;
     let of_flush = |buffer: &Buffer| buffer.fd == call.fd && buffer.walker == RuntimeId::CPYTHON;
     let (snapshot, buffer) = last_snapshots(context, pid).into_iter().find(|(_, one)| of_flush(one))?;
     let mut pending = call.head.get(written as usize..).unwrap_or_default().to_vec();

@@ -116,8 +116,8 @@ fn last_snapshot<'a>(
 fn is_likely(context: &RuleContext, stream: &StreamCounts, next: &StreamCounts) -> bool {
     let size = context.file(stream.file).and_then(|file| file.size_bytes);
     let asks_all = next.bytes == 0 && size.is_some_and(|size| size > 0 && stream.bytes >= size);
-    let blocks = asks_all || stream.asked_max >= BLOCK && stream.asked.below(BLOCK) == 0;
-    blocks && stream.asked.total() > 0 && stream.zeros == 0 && uses_it_up(context, stream)
+    let blocks = asks_all || stream.max_requested_bytes >= BLOCK && stream.requested_sizes.below(BLOCK) == 0;
+    blocks && stream.requested_sizes.total() > 0 && stream.zeros == 0 && uses_it_up(context, stream)
 }
 
 /// Returns whether a program read a file to its end, wrote something else, and the next program of the same shell got nothing.
@@ -158,13 +158,13 @@ fn finding(
             "{reader} read the last {} of the input in blocks of up to {}; {next_name} reads on after the last \
                 block, not after the last used byte, and gets nothing.",
             count(stream.bytes, "byte"),
-            count(stream.asked_max, "byte")
+            count(stream.max_requested_bytes, "byte")
         ),
         None => format!(
             "{reader} read {} of the input in blocks of up to {} and stopped before its end; {next_name} reads \
                 on after the last block, not after the last used byte.",
             count(stream.bytes, "byte"),
-            count(stream.asked_max, "byte")
+            count(stream.max_requested_bytes, "byte")
         ),
     };
     let object = (stream.fd, Some(stream.file));

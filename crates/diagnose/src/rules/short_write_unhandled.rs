@@ -35,7 +35,8 @@ fn judge_stream(context: &RuleContext, stream: &StreamCounts) -> Option<Finding>
     };
     let writes: Vec<TimedCall> = context.calls(stream.pid).iter().filter(is_write).copied().collect();
     let all_recorded = writes.len() as u64 >= stream.calls;
-    let is_short = |timed: &TimedCall| timed.call.result > 0 && (timed.call.result as u64) < timed.call.asked;
+    let is_short =
+        |timed: &TimedCall| timed.call.result > 0 && (timed.call.result as u64) < timed.call.requested_bytes;
     let mut short_writes = writes.iter().enumerate().filter(|(_, timed)| is_short(timed));
     let (_, dropped) = short_writes.find(|(index, timed)| {
         let next = writes.get(index + 1);
@@ -61,7 +62,7 @@ fn may_continue_in_gap(context: &RuleContext, stream: &StreamCounts, at_s: f64) 
 /// Returns whether the kernel counted more written bytes of the process than the recording has, by at least the rest of a
 /// short write: then a call that was not recorded wrote it.
 fn is_rest_counted(context: &RuleContext, short: &TimedCall) -> bool {
-    let rest = short.call.asked - short.call.result as u64;
+    let rest = short.call.requested_bytes - short.call.result as u64;
     let written = context.process(short.pid).and_then(|process| process.io).map(|io| io.written_bytes);
     let outputs = context.streams_of(short.pid).iter().filter(|stream| stream.direction != Direction::In);
     let recorded: u64 = outputs.map(|stream| stream.bytes).sum();
@@ -71,20 +72,20 @@ fn is_rest_counted(context: &RuleContext, short: &TimedCall) -> bool {
 /// Returns whether the next call writes the rest of a short one.
 fn continues(short: &TimedCall, next: &TimedCall) -> bool {
     let taken = short.call.result as u64;
-    let rest = short.call.asked - taken;
+    let rest = short.call.requested_bytes - taken;
     let follows = next.call.args[1] == short.call.args[1].wrapping_add(taken);
     // writev(2) takes a list, and some programs move the rest to the front of their buffer.
-    follows || next.call.asked == rest || next.call.op != short.call.op || next.call.result < 0
+    follows || next.call.requested_bytes == rest || next.call.op != short.call.op || next.call.result < 0
 }
 
 fn finding(context: &RuleContext, stream: &StreamCounts, short: &TimedCall) -> Finding {
     let taken = short.call.result as u64;
-    let rest = short.call.asked - taken;
+    let rest = short.call.requested_bytes - taken;
     let why = format!(
         "{}(2) took {} of {} from {}, which never wrote the other {} and ended with status 0.",
         short.call.op.name(),
         count(taken, "byte"),
-        count(short.call.asked, "byte"),
+        count(short.call.requested_bytes, "byte"),
         context.stream_name(stream),
         count(rest, "byte")
     );
@@ -93,6 +94,6 @@ fn finding(context: &RuleContext, stream: &StreamCounts, short: &TimedCall) -> F
                if (got < 0) … }; fwrite, Python's buffered files and print, not syswrite, do it \
                themselves.";
     let finding = context.finding(&RULE, Severity::High, stream.pid, stream.fd, Some(stream.file));
-    let finding = finding.count("asked_bytes", short.call.asked).count("written_bytes", taken);
+    let finding = finding.count("asked_bytes", short.call.requested_bytes).count("written_bytes", taken);
     finding.count("lost_bytes", rest).figure("at_s", short.at_s).build(why, fix)
 }

@@ -76,8 +76,9 @@ impl<'c, 'a> SmallPipe<'c, 'a> {
         reader: &'a StreamCounts,
     ) -> Option<Self> {
         let capacity_bytes = capacity_bytes(context, writer, reader);
-        let large_writes = writer.asked.total().saturating_sub(writer.asked.below(capacity_bytes * 2));
-        let is_small = writer.asked_max >= capacity_bytes * 2 && large_writes > 0;
+        let large_writes =
+            writer.requested_sizes.total().saturating_sub(writer.requested_sizes.below(capacity_bytes * 2));
+        let is_small = writer.max_requested_bytes >= capacity_bytes * 2 && large_writes > 0;
         let is_used = writer.bytes >= capacity_bytes * 16;
         (is_small && is_used).then_some(SmallPipe { context, writer, reader, capacity_bytes })
     }
@@ -113,7 +114,7 @@ impl<'c, 'a> SmallPipe<'c, 'a> {
 
     /// Returns the share of the reader's work on a block in which the writer still has bytes of the block to write.
     fn waiting_share(&self) -> f64 {
-        1.0 - self.capacity_bytes as f64 / self.writer.asked_max.min(MAX_PIPE_BYTES) as f64
+        1.0 - self.capacity_bytes as f64 / self.writer.max_requested_bytes.min(MAX_PIPE_BYTES) as f64
     }
 
     /// Returns the most seconds that can be saved: the shorter one of the waits at the pipe. A writer that only copies a file saves no
@@ -163,17 +164,18 @@ impl<'c, 'a> SmallPipe<'c, 'a> {
         let why = format!(
             "{} hands {} at a time to {} through a pipe that holds {}: each waits while the other works.",
             context.stream_name(writer),
-            count(writer.asked_max, "byte"),
+            count(writer.max_requested_bytes, "byte"),
             context.stream_name(reader),
             count(capacity_bytes, "byte")
         );
         let fix = format!(
             "fcntl(fd, F_SETPIPE_SZ, {}) on either end (Python: subprocess.Popen(…, pipesize=…)); \
             /proc/sys/fs/pipe-max-size is the limit.",
-            writer.asked_max.next_power_of_two().min(MAX_PIPE_BYTES)
+            writer.max_requested_bytes.next_power_of_two().min(MAX_PIPE_BYTES)
         );
         let finding = context.finding(&RULE, severity, writer.pid, writer.fd, Some(writer.file));
-        let finding = finding.count("pipe_bytes", capacity_bytes).count("asked_bytes", writer.asked_max);
+        let finding =
+            finding.count("pipe_bytes", capacity_bytes).count("asked_bytes", writer.max_requested_bytes);
         let finding = finding.count("bytes", writer.bytes).count("short_writes", writer.short);
         let finding = finding.count("reader", reader.pid.into());
         Some(finding.gain(Gain { elapsed_s: saved_s, calls: 0 }).build(why, fix))

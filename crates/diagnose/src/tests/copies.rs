@@ -268,9 +268,13 @@ fn a_process_that_only_copies_a_file_has_no_work_to_overlap() {
     // cat FILE | gzip on a busy machine: gzip waits for a CPU, cat does not.
     let mut builder = copying(File, Pipe, BLOCKS[2], 256);
     builder.0.elapsed_s = 1.0;
-    builder.0.counts.iter_mut().for_each(|stream| (stream.last_s, stream.asked_max) = (1.0, 131_072));
-    builder.0.counts[1].asked = Default::default();
-    builder.0.counts[1].asked.add(131_072, 256);
+    builder
+        .0
+        .counts
+        .iter_mut()
+        .for_each(|stream| (stream.last_s, stream.max_requested_bytes) = (1.0, 131_072));
+    builder.0.counts[1].requested_sizes = Default::default();
+    builder.0.counts[1].requested_sizes.add(131_072, 256);
     (builder.root().user_s, builder.root().system_s) = (0.001, 0.02);
     builder.process(2, None, "gzip").user_s = 0.4;
     builder.stream(2, 0, 1, In, 512, 32_768);

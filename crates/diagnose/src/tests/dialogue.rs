@@ -3,7 +3,7 @@
 use weir_model::StreamKind;
 use weir_model::trace::StreamCounts;
 
-use super::small_calls::asked_histogram;
+use super::small_calls::requested_histogram;
 use crate::testing::*;
 
 /// Makes a recording of two processes that write lines to each other through two pipes: `writes` lines there, and an answer to
@@ -21,7 +21,7 @@ fn dialogue(writes: u64, burst: u64) -> RecordingBuilder {
         let stream = builder.stream(pid, fd, file, direction, calls, 8);
         stream.newline_ends = if direction == Out { calls } else { 0 };
         if direction == In {
-            stream.asked = asked_histogram(calls, 8192);
+            stream.requested_sizes = requested_histogram(calls, 8192);
         }
     }
     builder
@@ -76,7 +76,7 @@ fn a_program_that_passes_on_what_arrives_is_not_told_to_gather() {
             builder.read(turn as f64 / 1e3, 2, 0, pipe, b"three\nlines\nof text\n");
             builder.write(turn as f64 / 1e3 + 1e-4, 2, 1, file, b"three\nlines\nof text\n");
         }
-        builder.stream(2, 0, pipe, In, 100_000, 20).asked = asked_histogram(100_000, asked);
+        builder.stream(2, 0, pipe, In, 100_000, 20).requested_sizes = requested_histogram(100_000, asked);
         builder.stream(2, 1, file, Out, 100_000, 20).newline_ends = 100_000;
         builder
     };
@@ -87,7 +87,7 @@ fn a_program_that_passes_on_what_arrives_is_not_told_to_gather() {
     let mut sampled = run(131_072);
     sampled.0.counts.iter_mut().for_each(|stream| stream.exact = false);
     (sampled.0.counts[0].calls, sampled.0.counts[0].bytes) = (80_000, 1_500_000);
-    sampled.0.counts[0].asked = asked_histogram(80_000, 131_072);
+    sampled.0.counts[0].requested_sizes = requested_histogram(80_000, 131_072);
     let other = sampled.file(StreamCounts::UNKNOWN_PATH, StreamKind::Other);
     sampled.stream(2, StreamCounts::UNKNOWN, other, In, 20_000, 25);
     sampled.no_finding("line-buffered-bulk");

@@ -124,10 +124,10 @@ fn short(next: Option<(u64, u64, i64)>) -> RecordingBuilder {
     let stream = builder.stream(1, 3, file, Out, 1 + u64::from(next.is_some()), 100);
     (stream.short, stream.last_s) = (1, 0.5);
     let call = builder.write(0.5, 1, 3, file, b"x");
-    (call.asked, call.result) = (300, 100);
+    (call.requested_bytes, call.result) = (300, 100);
     if let Some((address, asked, result)) = next {
         let call = builder.write(0.6, 1, 3, file, b"x");
-        (call.args[1], call.asked, call.result) = (address, asked, result);
+        (call.args[1], call.requested_bytes, call.result) = (address, asked, result);
         builder.0.counts[0].last_s = 0.6;
     }
     builder
@@ -150,7 +150,7 @@ fn a_rest_that_is_written_fails_or_is_reported_is_no_finding() {
     let stream = &mut refused.0.counts[0];
     (stream.calls, stream.last_s) = (3, 0.7);
     let call = refused.write(0.7, 1, 3, 0, b"x");
-    (call.args[1], call.asked, call.result) = (0x1000 + 100, 200, 200);
+    (call.args[1], call.requested_bytes, call.result) = (0x1000 + 100, 200, 200);
     refused.no_finding("short-write-unhandled");
     let counted = |written_bytes| {
         let mut builder = short(None);
@@ -192,7 +192,7 @@ fn direct(address: u64, position: Option<u64>, asked: u64, result: i64) -> Recor
     builder.open_file(file).flags |= crate::flags::O_DIRECT;
     builder.open_file(file).direct_align = Some((512, 4096));
     let call = builder.call(0.5, 1, Op::Pwrite, 3, file, b"v");
-    (call.args[1], call.position, call.asked, call.result) = (address, position, asked, result);
+    (call.args[1], call.position, call.requested_bytes, call.result) = (address, position, asked, result);
     builder
 }
 

@@ -36,7 +36,7 @@ impl Filter {
         let (input, output) = (builder.file("pipe:[3]", self.input), builder.file("/d/out", self.output));
         let line = text(110);
         for read in 0..self.reads.min(8) {
-            builder.read(0.1 + read as f64 * self.pace_s, 1, 0, input, &line).asked = 4096;
+            builder.read(0.1 + read as f64 * self.pace_s, 1, 0, input, &line).requested_bytes = 4096;
         }
         let read_s = 0.1 + self.reads as f64 * self.pace_s;
         let last_s = self.writes.last().map_or(read_s, |write| read_s.max(write.0 + 0.2));
@@ -114,7 +114,7 @@ fn a_copy_in_blocks_is_not_held_output() {
         if let weir_model::trace::EventKind::Call(call) = &mut event.kind
             && call.op.reads()
         {
-            call.asked = asked;
+            call.requested_bytes = asked;
             asked -= call.result as u64;
         }
     }

@@ -72,7 +72,7 @@ fn add_random_stream(
     (stream.errors, stream.zeros, stream.short) = (small, large, small);
     (stream.jumps, stream.again_bytes, stream.unaligned) = (small, large, small);
     (stream.newline_ends, stream.syncs, stream.seeks) = (large, small, small);
-    (stream.first_s, stream.last_s, stream.asked_max) = (small as f64, large as f64, large);
+    (stream.first_s, stream.last_s, stream.max_requested_bytes) = (small as f64, large as f64, large);
     stream.sizes.add(small, small);
 }
 
@@ -86,7 +86,7 @@ fn odd_call(
     let op = Op::ALL[small as usize % Op::ALL.len()];
     let head = vec![b'x'; (small % 70) as usize];
     let call = builder.call(at_s, pid, op, fd, file, &head);
-    (call.asked, call.result, call.position) = (large, small as i64 - 40, Some(large));
+    (call.requested_bytes, call.result, call.position) = (large, small as i64 - 40, Some(large));
     call.args = [large; 6];
     call.paths = vec![format!("/d/{}", small % 3).into(), "other".into()];
     call.paths.truncate((small % 4) as usize);

@@ -19,7 +19,7 @@ fn looping(turns: &[(&[u8], &[u8])], asked: u64) -> RecordingBuilder {
         builder.read(at_s + 0.03, pid, 0, input, taken);
         let stream = builder.stream(pid, 0, input, In, 1, taken.len() as u64);
         (stream.first_s, stream.last_s, stream.image) = (at_s + 0.03, at_s + 0.03, 1);
-        (stream.asked_max, stream.short) = (asked, u64::from((taken.len() as u64) < asked));
+        (stream.max_requested_bytes, stream.short) = (asked, u64::from((taken.len() as u64) < asked));
         at_s += 0.1;
         calls += 1;
         builder.read(at_s, 1, 0, input, after);
@@ -95,9 +95,9 @@ fn first_then_cat(kind: weir_model::StreamKind, asked: u64, zeros: u64) -> Recor
         builder.exec(first_s - 0.04, pid, "tool");
         let stream = builder.stream(pid, 0, input, In, 1 + zeros, read);
         (stream.first_s, stream.last_s, stream.image) = (first_s, first_s, 1);
-        (stream.bytes, stream.zeros, stream.asked_max) = (read, zeros, asked);
-        stream.asked = weir_model::trace::Histogram::default();
-        stream.asked.add(asked, 1 + zeros);
+        (stream.bytes, stream.zeros, stream.max_requested_bytes) = (read, zeros, asked);
+        stream.requested_sizes = weir_model::trace::Histogram::default();
+        stream.requested_sizes.add(asked, 1 + zeros);
     }
     let written = builder.stream(2, 1, out, Out, 1, 2);
     (written.first_s, written.last_s, written.image) = (0.15, 0.15, 1);

@@ -155,7 +155,7 @@ fn sent_byte_by_byte(taken: &[u8]) -> RecordingBuilder {
     (child.user_s, child.system_s) = (0.0268, 0.1003);
     let (ours, theirs) = (builder.file("socket:[7]", Socket), builder.file("socket:[8]", Socket));
     builder.stream(1, 3, ours, Out, 99_590, 1);
-    builder.stream(2, 4, theirs, In, 13_887, 7).asked = asked_histogram(13_887, 65_536);
+    builder.stream(2, 4, theirs, In, 13_887, 7).requested_sizes = requested_histogram(13_887, 65_536);
     for (number, byte) in b"measured".chunks(1).enumerate() {
         builder.write(0.06 + number as f64 / 1e5, 1, 3, ours, byte);
     }
@@ -174,7 +174,7 @@ fn a_reader_that_gets_single_bytes_pays_as_well() {
     assert!(!sent_byte_by_byte(b"hello").finding("tiny-writes").evidence.contains_key("peer_s"));
     // A reader that asks for single bytes is slow by itself.
     let mut asks = sent_byte_by_byte(b"measu");
-    asks.0.counts[1].asked = asked_histogram(13_887, 8);
+    asks.0.counts[1].requested_sizes = requested_histogram(13_887, 8);
     assert!(!asks.finding("tiny-writes").evidence.contains_key("peer_s"));
 }
 
@@ -237,13 +237,13 @@ fn a_one_way_pipe_of_bytes_can_be_gathered() {
     builder.process(2, None, "next");
     builder.stream(1, 0, first, In, 1_000_000, 1);
     builder.stream(1, 1, second, Out, 1_000_000, 1);
-    builder.stream(2, 0, second, In, 1_000_000, 1).asked = asked_histogram(1_000_000, 65_536);
+    builder.stream(2, 0, second, In, 1_000_000, 1).requested_sizes = requested_histogram(1_000_000, 65_536);
     assert_eq!(builder.finding("tiny-writes").pid, 1);
     // The next process asks for much and gets little, because of the writer.
     assert_eq!(builder.finding("tiny-reads").pid, 1);
 }
 
-pub(super) fn asked_histogram(calls: u64, size: u64) -> weir_model::trace::Histogram {
+pub(super) fn requested_histogram(calls: u64, size: u64) -> weir_model::trace::Histogram {
     let mut asked = weir_model::trace::Histogram::default();
     asked.add(size, calls);
     asked
@@ -288,8 +288,8 @@ fn the_reader_is_mentioned_if_its_reads_are_recorded() {
         builder.process(2, Some(1), "next");
         builder.stream(1, 1, pipe, Out, 300_000, 30).newline_ends = 300_000;
         if inside {
-            builder.stream(2, 0, pipe, In, 9_000_000 / size, size).asked =
-                asked_histogram(9_000_000 / size, asked);
+            builder.stream(2, 0, pipe, In, 9_000_000 / size, size).requested_sizes =
+                requested_histogram(9_000_000 / size, asked);
         }
         builder.finding("line-buffered-bulk").why
     };

@@ -355,7 +355,7 @@ fn a_reader_that_asks_for_much_is_not_blamed_for_its_writer() {
     let stream = builder.stream(1, 0, pipe, In, 1_000_000, 1);
     let mut asked = Histogram::default();
     asked.add(65_536, 1_000_000);
-    stream.asked = asked;
+    stream.requested_sizes = asked;
     assert!(diagnose(&builder.0).iter().all(|finding| finding.severity < Severity::Warn));
 }
 

@@ -80,18 +80,12 @@ fn snapshot(moment: SnapshotMoment, pending: &str) -> EventKind {
 }
 
 fn write(text: &str) -> EventKind {
+    let bytes = text.len() as u64;
     EventKind::Call(Call {
-        op: Op::Write,
-        fd: 1,
-        file: Some(FILE),
-        args: [1, 0, text.len() as u64, 0, 0, 0],
-        result: text.len() as i64,
-        asked: text.len() as u64,
-        position: None,
+        requested_bytes: bytes,
         head: text.as_bytes()[..text.len().min(HEAD_BYTES)].into(),
         tail: text.bytes().last(),
-        paths: Vec::new(),
-        rename: None,
+        ..Call::new(Op::Write, 1, Some(FILE), [1, 0, bytes, 0, 0, 0], bytes as i64)
     })
 }
 

@@ -135,7 +135,8 @@ pub struct Call {
     /// moved (sendmmsg, MSG_TRUNC), the number of bytes.
     pub result: i64,
     /// Requested bytes; 0 for a call that moves none.
-    pub asked: u64,
+    #[serde(rename = "asked")]
+    pub requested_bytes: u64,
     /// Offset in the file, if known.
     pub position: Option<u64>,
     /// The first bytes that were written (or read, if captured), at most 64.
@@ -147,6 +148,25 @@ pub struct Call {
     /// Details of a successful rename. Boxed, because few calls are renames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rename: Option<Box<Rename>>,
+}
+
+impl Call {
+    /// Returns a call of which no more is known, and which requested no bytes.
+    pub fn new(op: Op, fd: i32, file: Option<u32>, args: [u64; 6], result: i64) -> Self {
+        Self {
+            op,
+            fd,
+            file,
+            args,
+            result,
+            requested_bytes: 0,
+            position: None,
+            head: Vec::new(),
+            tail: None,
+            paths: Vec::new(),
+            rename: None,
+        }
+    }
 }
 
 /// Details of a rename.

@@ -37,7 +37,7 @@ pub fn mode_of_calls(counts: &StreamCounts) -> Option<Mode> {
     if moving == 0 {
         return None;
     }
-    if counts.in_kernel >= moving || counts.asked_max == 1 {
+    if counts.in_kernel >= moving || counts.max_requested_bytes == 1 {
         return Some(Mode::None);
     }
     let writes = counts.direction == Direction::Out;
@@ -45,7 +45,10 @@ pub fn mode_of_calls(counts: &StreamCounts) -> Option<Mode> {
         return Some(if moving > 2 && fills_blocks(counts, moving) { Mode::Full } else { Mode::Line });
     }
     let sized = asked_alike(counts, moving);
-    if sized && counts.asked_max >= BLOCK && counts.asked_max.is_multiple_of(BLOCK) && (moving > 1 || !writes)
+    if sized
+        && counts.max_requested_bytes >= BLOCK
+        && counts.max_requested_bytes.is_multiple_of(BLOCK)
+        && (moving > 1 || !writes)
     {
         return Some(Mode::Full);
     }
@@ -53,8 +56,8 @@ pub fn mode_of_calls(counts: &StreamCounts) -> Option<Mode> {
     if moving == 1 {
         return None;
     }
-    let small = counts.asked.below(BLOCK) == counts.asked.total();
-    Some(if small || (sized && writes && counts.bytes == counts.asked_max.saturating_mul(moving)) {
+    let small = counts.requested_sizes.below(BLOCK) == counts.requested_sizes.total();
+    Some(if small || (sized && writes && counts.bytes == counts.max_requested_bytes.saturating_mul(moving)) {
         Mode::None
     } else {
         Mode::Mixed
@@ -63,20 +66,22 @@ pub fn mode_of_calls(counts: &StreamCounts) -> Option<Mode> {
 
 /// Returns whether the calls but one almost fill blocks of a buffer's size. Some libraries write the whole lines that fit.
 fn fills_blocks(counts: &StreamCounts, moving: u64) -> bool {
-    let Some(block) = counts.asked_max.checked_next_power_of_two() else { return false };
+    let Some(block) = counts.max_requested_bytes.checked_next_power_of_two() else { return false };
     let least = block - block / 8;
-    block >= 8 * BLOCK && counts.asked_max >= least && counts.bytes >= least.saturating_mul(moving - 1)
+    block >= 8 * BLOCK
+        && counts.max_requested_bytes >= least
+        && counts.bytes >= least.saturating_mul(moving - 1)
 }
 
 /// Returns whether all calls but the last request as many bytes as the largest request.
 fn asked_alike(counts: &StreamCounts, moving: u64) -> bool {
-    let slot = Histogram::slot(counts.asked_max);
-    let total = counts.asked.total();
-    let alike = counts.asked.0.get(slot).is_some_and(|&count| count + 1 >= total);
+    let slot = Histogram::slot(counts.max_requested_bytes);
+    let total = counts.requested_sizes.total();
+    let alike = counts.requested_sizes.0.get(slot).is_some_and(|&count| count + 1 >= total);
     // A slot has sizes up to twice its smallest. The moved bytes show whether they are equal, except for reads, which
     // are often short.
-    let whole = counts.asked_max.saturating_mul(moving);
-    let sums_up = counts.bytes <= whole && counts.bytes >= whole.saturating_sub(counts.asked_max);
+    let whole = counts.max_requested_bytes.saturating_mul(moving);
+    let sums_up = counts.bytes <= whole && counts.bytes >= whole.saturating_sub(counts.max_requested_bytes);
     alike && (counts.direction == Direction::In || !counts.exact || counts.short > 0 || sums_up)
 }
 
@@ -98,7 +103,8 @@ impl SnapshotEntry {
     /// read wrote nothing, and the other way round.
     fn is_refuted_by(&self, counts: &StreamCounts, opened: Option<&OpenFile>) -> bool {
         let buffered = matches!(self.mode, Mode::Full | Mode::Line) && self.buffer_bytes > 0;
-        let is_short_read = counts.direction == Direction::In && counts.asked.below(self.buffer_bytes) > 0;
+        let is_short_read =
+            counts.direction == Direction::In && counts.requested_sizes.below(self.buffer_bytes) > 0;
         let other_way = match counts.direction {
             Direction::In => O_WRONLY,
             Direction::Out => O_RDONLY,
@@ -214,8 +220,8 @@ mod tests {
             counts.calls += 1;
             counts.bytes += size;
             counts.sizes.add(size, 1);
-            counts.asked.add(size, 1);
-            counts.asked_max = counts.asked_max.max(size);
+            counts.requested_sizes.add(size, 1);
+            counts.max_requested_bytes = counts.max_requested_bytes.max(size);
         }
         counts
     }
@@ -275,7 +281,7 @@ mod tests {
     #[test]
     fn requests_of_any_size_have_a_mode() {
         let mut huge = counts(Direction::Out, &[4096; 3]);
-        huge.asked_max = u64::MAX;
+        huge.max_requested_bytes = u64::MAX;
         assert_eq!(mode_of_calls(&huge), Some(Mode::Mixed));
         huge.newline_ends = 3;
         assert_eq!(mode_of_calls(&huge), Some(Mode::Line));

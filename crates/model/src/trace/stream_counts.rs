@@ -84,9 +84,11 @@ pub struct StreamCounts {
     /// Bytes moved by each call without an error. If not `exact`, sampled and scaled to `calls`.
     pub sizes: Histogram,
     /// Bytes requested by each call.
-    pub asked: Histogram,
+    #[serde(rename = "asked")]
+    pub requested_sizes: Histogram,
     /// Bytes of the largest request.
-    pub asked_max: u64,
+    #[serde(rename = "asked_max")]
+    pub max_requested_bytes: u64,
     /// Writes whose last byte was a newline.
     pub newline_ends: u64,
     /// Calls at another offset than the end of the previous call (pread(2), pwrite(2), or after lseek(2)).
@@ -168,8 +170,8 @@ impl StreamCounts {
             zeros: 0,
             short: 0,
             sizes: Histogram::default(),
-            asked: Histogram::default(),
-            asked_max: 0,
+            requested_sizes: Histogram::default(),
+            max_requested_bytes: 0,
             newline_ends: 0,
             jumps: 0,
             again_bytes: 0,
@@ -210,8 +212,8 @@ impl StreamCounts {
             *self.wait_s.get_or_insert(0.0) += wait_s;
         }
         self.sizes.merge(&more.sizes);
-        self.asked.merge(&more.asked);
-        self.asked_max = self.asked_max.max(more.asked_max);
+        self.requested_sizes.merge(&more.requested_sizes);
+        self.max_requested_bytes = self.max_requested_bytes.max(more.max_requested_bytes);
         self.first_s = self.first_s.min(more.first_s);
         self.last_s = self.last_s.max(more.last_s);
         self.exact &= more.exact;

@@ -5,27 +5,12 @@ use weir_sys::open_files::unknown_file;
 
 use super::*;
 
-fn call(op: Op, fd: i32, args: [u64; 6], result: i64, file: Option<u32>) -> Call {
-    Call {
-        op,
-        fd,
-        file,
-        args,
-        result,
-        asked: 0,
-        position: None,
-        head: Vec::new(),
-        tail: None,
-        paths: Vec::new(),
-        rename: None,
-    }
-}
-
 /// Returns what is said of process 7, which this signal ended, and which opened /d/out as descriptor 5 before `calls`.
 fn said(exit: Exit, language: SourceLanguage, flags: i32, calls: &[(Op, i32, [u64; 6], i64)]) -> Vec<String> {
     let event = |call| Event { at_s: 1.0, pid: 7, tid: 7, kind: EventKind::Call(call) };
-    let opening = event(call(Op::Openat, -1, [0; 6], 5, Some(0)));
-    let others = calls.iter().map(|(op, fd, args, result)| event(call(*op, *fd, *args, *result, Some(0))));
+    let opening = event(Call::new(Op::Openat, -1, Some(0), [0; 6], 5));
+    let others =
+        calls.iter().map(|(op, fd, args, result)| event(Call::new(*op, *fd, Some(0), *args, *result)));
     let image = Image { comm: "own".into(), language: Some(language), ..Image::default() };
     let output = RecorderOutput {
         processes: vec![Process {
@@ -80,7 +65,7 @@ fn a_file_that_a_killed_program_has_not_written() {
 
 #[test]
 fn a_closed_descriptor_has_no_stream() {
-    let of_fd = |op, fd: i32, result| call(op, fd, [fd as u64, 0, 0, 0, 0, 0], result, None);
+    let of_fd = |op, fd: i32, result| Call::new(op, fd, None, [fd as u64, 0, 0, 0, 0, 0], result);
     for closing in [of_fd(Op::Close, 5, 0), of_fd(Op::Dup2, 7, 5)] {
         let mut descriptors = Descriptors::default();
         for streams in [&mut descriptors.streams, &mut descriptors.used] {

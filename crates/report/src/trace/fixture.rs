@@ -42,9 +42,10 @@ pub fn file(id: u32, path: &str, kind: StreamKind) -> OpenFile {
 /// Returns counts of `calls` calls of `size` bytes each.
 pub fn counts(pid: u32, fd: i32, file: u32, direction: Direction, calls: u64, size: u64) -> StreamCounts {
     let mut counts = StreamCounts::new(pid, 0, fd, file, direction);
-    (counts.calls, counts.bytes, counts.asked_max, counts.last_s) = (calls, calls * size, size, 2.5);
+    (counts.calls, counts.bytes, counts.max_requested_bytes, counts.last_s) =
+        (calls, calls * size, size, 2.5);
     counts.sizes.add(size, calls);
-    counts.asked.add(size, calls);
+    counts.requested_sizes.add(size, calls);
     counts
 }
 
@@ -124,17 +125,11 @@ pub fn bytewise() -> (Recording, Vec<Finding>) {
 
 fn one_byte_write() -> Call {
     Call {
-        op: Op::Write,
-        fd: 1,
-        file: Some(1),
-        args: [1, 0, 1, 0, 0, 0],
-        result: 1,
-        asked: 1,
+        requested_bytes: 1,
         position: Some(0),
         head: b"w".to_vec(),
         tail: Some(b'w'),
-        paths: vec![],
-        rename: None,
+        ..Call::new(Op::Write, 1, Some(1), [1, 0, 1, 0, 0, 0], 1)
     }
 }
 

@@ -110,7 +110,7 @@ fn of_call(recording: &Recording, event: &Event, call: &Call) -> Value {
         "ph": "X", "cat": "call", "name": call.op.name(), "pid": event.pid, "tid": event.tid,
         "ts": micros(event.at_s), "dur": 0,
         "args": {
-            "fd": call.fd, "path": path, "asked": call.asked, "result": call.result, "paths": call.paths,
+            "fd": call.fd, "path": path, "asked": call.requested_bytes, "result": call.result, "paths": call.paths,
             "position": call.position
         }
     })

@@ -198,19 +198,7 @@ fn a_timeline_has_the_recorded_calls_in_at_most_2000_bins() {
         at_s,
         pid: 4711,
         tid: 4711,
-        kind: EventKind::Call(Call {
-            op: Op::Write,
-            fd,
-            file: Some(file),
-            args: [0; 6],
-            result: 3,
-            asked: 3,
-            position: None,
-            head: vec![],
-            tail: None,
-            paths: vec![],
-            rename: None,
-        }),
+        kind: EventKind::Call(Call { requested_bytes: 3, ..Call::new(Op::Write, fd, Some(file), [0; 6], 3) }),
     };
     recording.events = (0..100_000).map(|number| write(number as f64 / 10_000.0)).collect();
     recording.events.push(Event { kind: EventKind::Gap { until_s: 5.0 }, ..write(4.0) });

@@ -21,9 +21,9 @@ fn a_second_opening_without_a_buffer_has_not_the_mode_of_the_first() {
         let mut counts = StreamCounts::new(pid, 0, 30, file, Direction::In);
         for &size in sizes {
             (counts.calls, counts.bytes) = (counts.calls + 1, counts.bytes + size);
-            counts.asked.add(size, 1);
+            counts.requested_sizes.add(size, 1);
             counts.sizes.add(size, 1);
-            counts.asked_max = counts.asked_max.max(size);
+            counts.max_requested_bytes = counts.max_requested_bytes.max(size);
         }
         counts
     };
@@ -78,9 +78,9 @@ fn an_opening_in_the_other_direction_has_not_the_mode_of_the_first() {
         let mut counts = StreamCounts::new(pid, 0, 30, first + 1, direction);
         for size in [7000, 5000, 6000] {
             (counts.calls, counts.bytes) = (counts.calls + 1, counts.bytes + size);
-            counts.asked.add(size, 1);
+            counts.requested_sizes.add(size, 1);
             counts.sizes.add(size, 1);
-            counts.asked_max = counts.asked_max.max(size);
+            counts.max_requested_bytes = counts.max_requested_bytes.max(size);
         }
         recording.counts.push(counts);
         let table = StreamTable::of(&recording);
