@@ -168,10 +168,12 @@ fn reported(dir: &Path, verb: &[&str], send: impl Fn(Pid, Signal)) -> String {
     program.rest()
 }
 
-/// The verbs in which weir sees the signals that its command gets.
+/// The verbs in which weir learns which signals its command gets: as its tracer, or from a witness.
 fn verbs() -> Vec<Vec<&'static str>> {
-    let engines = if is_root() { &["ptrace", "ebpf"][..] } else { &["ptrace"] };
-    let mut verbs = vec![vec!["run", "-q", "--rescue"], vec!["run", "-q", "--max-delay=50ms"]];
+    let engines = if is_root() { &["sample", "ptrace", "ebpf"][..] } else { &["sample", "ptrace"] };
+    let mut verbs: Vec<_> = ["--rescue", "--max-delay=50ms", "--coalesce", "--pty", "--json=/dev/null"]
+        .map(|option| vec!["run", "-q", option])
+        .into();
     verbs.extend(engines.iter().map(|engine| vec!["trace", "-o", "/dev/null", "--engine", *engine]));
     verbs
 }

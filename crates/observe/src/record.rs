@@ -10,6 +10,7 @@ use weir_model::{Size, Untrusted, text_of};
 use weir_recorder::{Recorder, RecorderOutput};
 use weir_sys::breakpoint::BreakpointWarmup;
 use weir_sys::clock::{clock_ns, now_ns};
+use weir_sys::group_witness::GroupWitness;
 use weir_sys::hang_guard::{GuardedWork, HangGuard};
 use weir_sys::inherited::{self, InheritedFds};
 use weir_sys::memory::{silent_files, silent_processes};
@@ -87,7 +88,7 @@ pub fn record(options: &TraceOptions) -> Result<(Recording, DeferredCleanup), Er
 
 /// Starts the command, stopped at its gate, or checks the process to attach to. For a command, signals to weir are
 /// forwarded to it until the returned guard is dropped, and weir closes the descriptors that only the command needs.
-fn start_target(options: &TraceOptions) -> Result<(TraceRoot, Option<signals::SignalForwarding>), Error> {
+fn start_target(options: &TraceOptions) -> Result<(TraceRoot, Option<CommandSignals>), Error> {
     let command = match &options.target {
         TraceTarget::Command(command) => command,
         TraceTarget::Process(process) => return Ok((TraceRoot::Process(attachable(*process)?), None)),
@@ -97,8 +98,19 @@ fn start_target(options: &TraceOptions) -> Result<(TraceRoot, Option<signals::Si
     let gated = start(command)?;
     inherited::close_inherited(options.inherited);
     let forwards = options.inherited != InheritedFds::All;
-    let forwarding = forwards.then(|| signals::forward(gated.pid, &signals::FORWARDED));
+    let forwarding = forwards.then(|| CommandSignals {
+        // The other backends see the signals that the command gets.
+        _witness: (options.backend == BackendChoice::Proc).then(|| GroupWitness::start().ok()).flatten(),
+        _forwarding: signals::forward(gated.pid, &signals::FORWARDED),
+    });
     Ok((TraceRoot::Command(gated), forwarding))
+}
+
+/// Forwards signals to the command until it is dropped.
+struct CommandSignals {
+    _forwarding: signals::SignalForwarding,
+    /// Ends after the forwarding, because fields are dropped in this order.
+    _witness: Option<GroupWitness>,
 }
 
 /// Returns the backend that was asked for, or the best that works, with the reason why it is not a better one.

@@ -4,11 +4,14 @@
 //! siginfo_t of both copies is the same as that of a signal to weir alone. A tracer of the command sees its copy in a signal-delivery
 //! stop (ptrace(2)), also if the command ignores the signal. A blocked signal is not seen, but a second one merges with it (signal(7)).
 //!
+//! If weir is not the tracer, a [`crate::group_witness`] gets the signals to the group, and the command has got them if it is in the group.
+//!
 //! Each delivery accounts for one held signal of the same number from the same sender. A signal without a delivery is forwarded.
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use crate::clock::now_ns;
+use crate::group_witness::WitnessedSignal;
 use crate::{ptrace, signals};
 
 /// The time for which a signal is held. Both copies are sent within microseconds, or a few milliseconds if a service manager sends them
@@ -28,6 +31,8 @@ static IS_SET: AtomicBool = AtomicBool::new(false);
 /// The timer (timer_create(2)) that ends the time of held signals. The first timer of a process has the number 0.
 static TIMER: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
 static HAS_TIMER: AtomicBool = AtomicBool::new(false);
+/// The socket from which the signals of a witness are read; -1: none.
+static WITNESS: AtomicI32 = AtomicI32::new(-1);
 
 /// A signal from a process. Handlers and the tracer change it at the same time.
 struct Sent {
@@ -78,6 +83,17 @@ pub fn begin() {
         HAS_TIMER.store(true, SeqCst);
     }
     HOLDS.store(HAS_TIMER.load(SeqCst), SeqCst);
+}
+
+/// As [`begin`], for a caller that is not the tracer: deliveries are read from this socket of a witness.
+pub(crate) fn begin_with_witness(socket: i32) {
+    WITNESS.store(socket, SeqCst);
+    begin();
+}
+
+/// Reads from the socket of the witness no more.
+pub(crate) fn forget_witness() {
+    WITNESS.store(-1, SeqCst);
 }
 
 /// Creates a timer that sends a real-time signal to this process, and unblocks the signal in this thread. Returns None if there can be
@@ -131,11 +147,27 @@ fn set_timer(due_ns: u64) {
 
 /// Notes that the command gets a signal that process `sender` has sent by kill(2).
 pub fn note_delivery(signal: i32, sender: i32) {
-    let (key, now) = (key_of(signal, sender), now_ns());
+    note(key_of(signal, sender), now_ns());
+}
+
+fn note(key: u64, time_ns: u64) {
     let slot = &DELIVERED[DELIVERIES.fetch_add(1, SeqCst) % SLOTS];
     // A handler can empty the slot between the two attempts.
     let before = slot.key.load(SeqCst);
-    let _is_noted = slot.replace(before, key, now) || slot.replace(0, key, now);
+    let _is_noted = slot.replace(before, key, time_ns) || slot.replace(0, key, time_ns);
+}
+
+/// Notes the signals that the witness got. Those to a group that the command has left did not reach it.
+fn note_witnessed() {
+    let mut read = [WitnessedSignal::default(); SLOTS];
+    let socket = WITNESS.load(SeqCst);
+    // SAFETY: the call fills at most the array, whose integers have no invalid values.
+    let length =
+        unsafe { libc::recv(socket, read.as_mut_ptr().cast(), size_of_val(&read), libc::MSG_DONTWAIT) };
+    if length > 0 && signals::command_is_in_group() {
+        let count = length as usize / size_of::<WitnessedSignal>();
+        read[..count].iter().for_each(|one| note(key_of(one.signal, one.sender), one.time_ns));
+    }
 }
 
 /// As [`note_delivery`], for a signal-delivery stop of a thread of the command. The caller must be its tracer.
@@ -165,6 +197,9 @@ pub(crate) fn end() {
 
 /// Forwards the signals whose time is over, unless the command has got them. Returns the time of the next one.
 fn forward_until(now: u64) -> Option<u64> {
+    if WITNESS.load(SeqCst) >= 0 {
+        note_witnessed();
+    }
     let mut next_ns = None;
     for slot in &HELD {
         let key = slot.key.load(SeqCst);

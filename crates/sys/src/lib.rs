@@ -22,6 +22,7 @@ mod foreign_reads;
 pub mod frozen;
 #[doc(hidden)] // for fuzz/ only
 pub mod fuzzing;
+pub mod group_witness;
 pub mod hang_guard;
 pub mod held_signals;
 pub mod inherited;

@@ -57,6 +57,13 @@ pub(crate) fn send_to_command(signal: i32) {
     }
 }
 
+/// Returns whether the command is in the process group of this process. Async-signal-safe, but changes errno.
+pub(crate) fn command_is_in_group() -> bool {
+    let command = COMMAND.load(Relaxed);
+    // SAFETY: the calls take and return numbers.
+    command > 0 && unsafe { libc::getpgid(command) == libc::getpgrp() }
+}
+
 /// Forwards these signals to process `pid`, the command, instead of letting them end weir, until the returned value is
 /// dropped. There can be one command at a time.
 pub fn forward(pid: u32, signals: &[i32]) -> SignalForwarding {

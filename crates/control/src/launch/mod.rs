@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use weir_model::run::RunOutcome;
 use weir_sys::companion::Companion;
+use weir_sys::group_witness::GroupWitness;
 use weir_sys::inherited::{self, InheritedFds};
 use weir_sys::{errno_text, launch, limits};
 
@@ -158,6 +159,8 @@ fn run(
     });
     let Some(supervision) = plan.supervision else {
         before_start(&[]);
+        // Without a witness, the command gets a signal to the process group twice.
+        let _witness = GroupWitness::start();
         let ticker = arena.map(|arena| ArenaTicker::start(arena, plan.gathered_delay)).transpose();
         return Ok(wait::until_ended(gated, ticker.map_err(LaunchError::Thread)?)?);
     };
