@@ -19,6 +19,7 @@ fn a_running_collector_says_what_it_does() {
     let output = run(dir.path(), &["log", "status", "out", "--json", "-"]);
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_schema(&document, "weir-log-1");
+    assert_eq!(document["overflow"], "block");
     assert_eq!((&document["totals"]["records"], &document["connections"]), (&2.into(), &1.into()));
     let source = &document["sources"][0];
     assert_eq!(

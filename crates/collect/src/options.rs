@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+pub use weir_model::log::Overflow;
+
 use crate::backlog::SpillOptions;
 use crate::format::{Fields, Format};
 use crate::framing::{Framing, Oversize};
@@ -88,20 +90,6 @@ pub enum SyncPolicy {
     Bytes(u64),
     /// After each record; records that arrive during a sync share the next one.
     Record,
-}
-
-/// The treatment of new records while the log cannot be written and the memory of their source is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Overflow {
-    /// The source is not read: its sender waits.
-    #[default]
-    Block,
-    /// The oldest records in memory are dropped and counted.
-    DropOldest,
-    /// The new records are dropped and counted.
-    DropNewest,
-    /// They go to a file, and into the log when it can be written again.
-    Spill,
 }
 
 /// Where records come from.

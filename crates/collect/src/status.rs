@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fd::BorrowedFd;
 use rustix::net::{SocketFlags, SocketType, accept_with};
-use weir_model::log::{LogDocument, LogSource, SCHEMA};
+use weir_model::log::{LogDocument, LogSource, Overflow, SCHEMA};
 
 use crate::error::Error;
 use crate::intake::{Intake, IntakeCounts};
@@ -29,6 +29,7 @@ pub(crate) struct StatusInput<'a> {
     pub(crate) ended: IntakeCounts,
     pub(crate) connections: usize,
     pub(crate) elapsed: Duration,
+    pub(crate) overflow: Overflow,
 }
 
 /// The most sources in a document.
@@ -95,6 +96,7 @@ pub(crate) fn document_of<'a>(
         rotations: counts.rotations,
         stalls: counts.stalls,
         stalled: input.sink.is_stalled(),
+        overflow: Some(input.overflow),
         connections: input.connections as u64,
         sources: shown,
     }

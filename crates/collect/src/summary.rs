@@ -68,6 +68,7 @@ impl LogSummary {
             rotations: self.rotations,
             stalls: self.stalls,
             stalled: self.pending_bytes > 0,
+            overflow: None,
             connections: 0,
             sources: Vec::new(),
         }

@@ -34,6 +34,21 @@ pub struct LogCounts {
     pub cut: u64,
 }
 
+/// The treatment of new records while the log cannot be written and the memory of their source is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overflow {
+    /// The source is not read: its sender waits.
+    #[default]
+    Block,
+    /// The oldest records in memory are dropped and counted.
+    DropOldest,
+    /// The new records are dropped and counted.
+    DropNewest,
+    /// They go to a file, and into the log when it can be written again.
+    Spill,
+}
+
 /// An open source and its counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogSource {
@@ -75,6 +90,9 @@ pub struct LogDocument {
     pub stalls: u64,
     /// Whether the log cannot be written now.
     pub stalled: bool,
+    /// What happens to new records meanwhile; None at the end of a run, and in the documents of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overflow: Option<Overflow>,
     /// Connections that are open now.
     pub connections: u64,
     /// The sources that are open, at most the first 1,000.

@@ -4,7 +4,7 @@ mod page;
 
 use weir_model::Untrusted;
 use weir_model::duration::format_seconds;
-use weir_model::log::{BadRecord, LogCheckDocument, LogCounts, LogDocument, LogSource, LogWriter};
+use weir_model::log::{BadRecord, LogCheckDocument, LogCounts, LogDocument, LogSource, LogWriter, Overflow};
 use weir_model::number::{counted, thousands};
 
 pub use page::{page, page_title};
@@ -65,7 +65,7 @@ pub fn status_screen(document: &LogDocument, style: &Style) -> String {
         bytes => format!("{} are not written yet", in_binary(bytes)),
     });
     if document.stalled {
-        facts.push("the log cannot be written now; until it works again, new records wait, spill or are dropped, as --overflow says".into());
+        facts.push(format!("the log cannot be written now; {}", overflow_clause(document.overflow)));
     }
     match (&document.sync_error, document.last_sync_s) {
         (Some(error), _) => facts.push(error.clone()),
@@ -84,6 +84,23 @@ pub fn status_screen(document: &LogDocument, style: &Style) -> String {
         lines.push(format!("  and {}; all are in --json", counted(more as u64, "more source")));
     }
     joined(&lines)
+}
+
+/// Returns what happens to records while the log cannot be written.
+fn overflow_clause(overflow: Option<Overflow>) -> &'static str {
+    match overflow {
+        None => "new records wait, spill or are dropped, as its --overflow says",
+        Some(Overflow::Block) => "its senders wait until it can (--overflow block)",
+        Some(Overflow::Spill) => {
+            "new records go to a spill file, and into the log when it can (--overflow spill)"
+        }
+        Some(Overflow::DropOldest) => {
+            "when the memory of a source is full, its oldest records are dropped (--overflow drop-oldest)"
+        }
+        Some(Overflow::DropNewest) => {
+            "when the memory of a source is full, its new records are dropped (--overflow drop-newest)"
+        }
+    }
 }
 
 fn sources_table(sources: &[LogSource]) -> Table {
@@ -248,6 +265,7 @@ mod tests {
             rotations: 2,
             stalls: 0,
             stalled: false,
+            overflow: None,
             connections: 1,
             sources: vec![LogSource { name: "web\u{1b}[31m".into(), held_bytes: 12, counts }],
         }
@@ -265,9 +283,18 @@ mod tests {
     /// The sources are read if records may be dropped or spilled.
     #[test]
     fn a_stall_is_described_for_every_overflow() {
-        let screen = status_screen(&LogDocument { stalled: true, ..document() }, &Style::default());
-        let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("new records wait, spill or are dropped, as --overflow says"), "{screen}");
+        for (overflow, clause) in [
+            (None, "new records wait, spill or are dropped, as its --overflow says"),
+            (Some(Overflow::Block), "its senders wait until it can (--overflow block)"),
+            (Some(Overflow::Spill), "new records go to a spill file"),
+            (Some(Overflow::DropOldest), "its oldest records are dropped"),
+            (Some(Overflow::DropNewest), "its new records are dropped"),
+        ] {
+            let stalled = LogDocument { stalled: true, overflow, ..document() };
+            let screen = status_screen(&stalled, &Style::default());
+            let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains(&format!("cannot be written now; {clause}")), "{screen}");
+        }
     }
 
     #[test]

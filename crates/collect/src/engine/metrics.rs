@@ -39,6 +39,7 @@ impl Engine {
             sink: &self.collector.sink,
             ended: self.collector.ended,
             connections: self.connections,
+            overflow: self.collector.options.overflow,
             elapsed: self.started.elapsed(),
         }
     }
