@@ -4,8 +4,10 @@ mod common;
 #[path = "common/trace.rs"]
 mod trace;
 
+use std::process::Command;
+
 use common::programs::{self, PROGRAM, SOURCE};
-use common::{has, skip};
+use common::{disk_dir, has, run, skip, text, wait_for};
 use trace::{for_each_engine, path, verdict};
 
 /// Nothing flushes the buffers of Go when a program ends.
@@ -17,8 +19,9 @@ fn a_go_writer_over_another_one() {
         func main() { f, _ := os.Create(\"log\"); w := bufio.NewWriter(&own{f}); w.WriteString(\"abc\"); os.Exit(3) }\n";
     let gzip = "package main\nimport (\"compress/gzip\"; \"os\")\n\
         func main() { f, _ := os.Create(\"log\"); w := gzip.NewWriter(f); w.Write([]byte(\"abc\")); os.Exit(3) }\n";
-    let closed = "package main\nimport \"os\"\n\
-        func main() { f, _ := os.Create(\"log\"); f.Close(); os.Exit(3) }\n";
+    // Its buffers are examined while it sleeps: the program has none.
+    let closed = "package main\nimport (\"os\"; \"time\")\n\
+        func main() { f, _ := os.Create(\"log\"); f.Close(); time.Sleep(300 * time.Millisecond); os.Exit(3) }\n";
     for_each_engine(|engine, dir| {
         for (name, code, is_held) in [("own", own, true), ("gzip", gzip, true), ("closed", closed, false)] {
             let (file, program) = (dir.join(format!("{name}.go")), dir.join(name));
@@ -38,6 +41,34 @@ fn a_go_writer_over_another_one() {
             );
         }
     });
+}
+
+#[test]
+fn peek_names_the_writers_of_a_go_program_only_if_it_can_have_some() {
+    const TEST: &str = "peek_names_the_writers_of_a_go_program_only_if_it_can_have_some";
+    let own = "package main\nimport (\"bufio\"; \"os\"; \"time\")\n\
+        type own struct { to *os.File }\n\
+        func (o *own) Write(bytes []byte) (int, error) { return o.to.Write(bytes) }\n\
+        func main() { f, _ := os.Create(\"log\"); w := bufio.NewWriter(&own{f}); w.WriteString(\"abc\"); \
+        os.Create(\"ready\"); time.Sleep(time.Minute) }\n";
+    let none = "package main\nimport (\"os\"; \"time\")\n\
+        func main() { os.Create(\"ready\"); time.Sleep(time.Minute) }\n";
+    for (name, code, is_named) in [("own", own, true), ("none", none, false)] {
+        let dir = disk_dir();
+        let (file, program) = (dir.path().join(format!("{name}.go")), dir.path().join(name));
+        std::fs::write(&file, code).expect("the source");
+        let Ok(made) = programs::compile("go", &["build", "-o", PROGRAM, SOURCE], &file, &program) else {
+            return skip(TEST, "there is no go");
+        };
+        assert!(made.status.success(), "{name}: {made:?}");
+        let mut child = Command::new(&program).current_dir(dir.path()).spawn().expect("the program");
+        wait_for(name, || dir.path().join("ready").exists());
+        let peek = run(dir.path(), &["peek", &child.id().to_string()]);
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        let screen = text(&peek.stdout);
+        assert_eq!(screen.contains("the buffers of a Go program"), is_named, "{name}: {screen}");
+    }
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub(crate) struct GoSections {
     pub data: Vec<(u64, u64)>,
     /// A profile decided which functions the compiler made a part of others.
     pub is_profiled: bool,
+    /// The linker has kept a method of bufio.Writer.
+    pub has_bufio_writer: bool,
 }
 
 /// The section that leads to the itabs: its address and size in the file.
@@ -73,8 +75,8 @@ const TYPE_NAME: u64 = 40;
 const NAME_BYTES: usize = 3 + 24;
 
 impl GoItabs {
-    /// Finds the itabs of a process whose executable has this load bias; None if the program has none of the known
-    /// ones.
+    /// Finds the itabs of a process whose executable has this load bias: none if the program has none of the known ones, and so no
+    /// buffer over a descriptor. Returns None if they cannot be read.
     pub fn of(memory: &dyn Memory, parts: &GoSections, bias: u64) -> Option<GoItabs> {
         let module = module(memory, parts, bias)?;
         let addresses = match parts.itabs {
@@ -87,10 +89,14 @@ impl GoItabs {
         };
         let tables: Vec<(u64, [u8; 16])> =
             addresses.into_iter().filter_map(|at| Some((at, structure(memory, at)?))).collect();
-        module
-            .into_iter()
-            .filter(|base| *base != 0)
-            .find_map(|base| TypeNames { memory, base }.tables(&tables))
+        let bases = || module.iter().filter(|base| **base != 0).map(|&base| TypeNames { memory, base });
+        let has_names = || bases().any(|names| names.are_of_interfaces(&tables)).then(GoItabs::default);
+        bases().find_map(|names| names.tables(&tables)).or_else(has_names)
+    }
+
+    /// Returns whether a process has none of the known itabs.
+    pub fn is_empty(&self) -> bool {
+        self.writers.is_empty() && self.readers.is_empty()
     }
 
     /// Returns the range from the lowest to the highest itab. They are close to each other, so the range rules out
@@ -140,12 +146,9 @@ struct TypeNames<'a> {
 }
 
 impl TypeNames<'_> {
-    /// Returns the itabs if the names are at offsets from this base. Each program that uses a file has an itab for
-    /// `io.Writer`.
+    /// Returns the known itabs if the names of their types are at offsets from this base; None if there are none.
     fn tables(&self, all: &[(u64, [u8; 16])]) -> Option<GoItabs> {
-        let mut interfaces: Vec<u64> = all.iter().map(|(_, table)| word(table, 0)).collect();
-        interfaces.sort_unstable();
-        interfaces.dedup();
+        let interfaces = interfaces(all);
         let named = |name| interfaces.iter().copied().find(|at| self.is(*at, name));
         let (writer, reader) = (named("*io.Writer"), named("*io.Reader"));
         let of = |interface: Option<u64>| {
@@ -161,18 +164,35 @@ impl TypeNames<'_> {
         let (writers, readers) = (of(writer), of(reader));
         let file_writer = writers.iter().copied().find(is_file);
         let found = GoItabs { writers, readers, file_writer };
-        (!found.writers.is_empty() || !found.readers.is_empty()).then_some(found)
+        (!found.is_empty()).then_some(found)
+    }
+
+    /// Returns whether names that interfaces can have are at offsets from this base. Each program has itabs for `error`.
+    fn are_of_interfaces(&self, all: &[(u64, [u8; 16])]) -> bool {
+        let interfaces = interfaces(all);
+        interfaces.iter().any(|at| self.is(*at, "*error"))
+            && interfaces.iter().all(|at| self.name(*at).is_some_and(|(_, text)| text.starts_with(b"*")))
     }
 
     fn is(&self, of_type: u64, name: &str) -> bool {
-        let offset = of_type.checked_add(TYPE_NAME).and_then(|at| structure::<4>(self.memory, at));
-        let Some(at) = offset.and_then(|bytes| self.base.checked_add_signed(int(&bytes, 0).into())) else {
-            return false;
-        };
-        let text = self.memory.bytes(at, NAME_BYTES);
-        let text = text.get(if text.get(1) == Some(&0) { 2 } else { 1 }..);
-        text.and_then(|text| text.split_first()).is_some_and(|(length, text)| {
-            usize::from(*length) == name.len() && text.starts_with(name.as_bytes())
-        })
+        let found = self.name(of_type);
+        found.is_some_and(|(length, text)| length == name.len() && text.starts_with(name.as_bytes()))
     }
+
+    /// Returns the length of a type's name, and its beginning with the bytes after it.
+    fn name(&self, of_type: u64) -> Option<(usize, Vec<u8>)> {
+        let offset = structure::<4>(self.memory, of_type.checked_add(TYPE_NAME)?)?;
+        let at = self.base.checked_add_signed(int(&offset, 0).into())?;
+        let text = self.memory.bytes(at, NAME_BYTES);
+        let (length, text) = text.get(if text.get(1) == Some(&0) { 2 } else { 1 }..)?.split_first()?;
+        Some((usize::from(*length), text.to_vec()))
+    }
+}
+
+/// Returns the addresses of the interfaces of these itabs.
+fn interfaces(all: &[(u64, [u8; 16])]) -> Vec<u64> {
+    let mut interfaces: Vec<u64> = all.iter().map(|(_, table)| word(table, 0)).collect();
+    interfaces.sort_unstable();
+    interfaces.dedup();
+    interfaces
 }

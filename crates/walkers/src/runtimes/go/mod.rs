@@ -174,7 +174,10 @@ fn detect(process: &ProcessImages, found: &mut Detected) {
     let Some(executable) = process.executable.as_ref().filter(|executable| executable.go) else { return };
     let go = || {
         let start = process.executable_start()?.start;
-        let tables = GoItabs::of(&process.memory, executable.go_parts.as_ref()?, executable.bias(start))?;
+        let sections = executable.go_parts.as_ref()?;
+        let tables = GoItabs::of(&process.memory, sections, executable.bias(start))?;
+        // A writer without a known itab is over a type of the program's own.
+        (!tables.is_empty() || !sections.has_bufio_writer).then_some(())?;
         let goroutines = executable.symbol_at(elf_image::GOROUTINES, start);
         let sections = executable.go_parts.clone().map(|parts| (parts, executable.bias(start)));
         Some(GoStreams { sections, ..GoStreams::new(process.pid, tables, goroutines) })
