@@ -287,8 +287,11 @@ mod tests {
             (None, "new records wait, spill or are dropped, as its --overflow says"),
             (Some(Overflow::Block), "its senders wait until it can (--overflow block)"),
             (Some(Overflow::Spill), "new records go to a spill file"),
-            (Some(Overflow::DropOldest), "its oldest records are dropped"),
-            (Some(Overflow::DropNewest), "its new records are dropped"),
+            (
+                Some(Overflow::DropOldest),
+                "when the memory of a source is full, its oldest records are dropped",
+            ),
+            (Some(Overflow::DropNewest), "when the memory of a source is full, its new records are dropped"),
         ] {
             let stalled = LogDocument { stalled: true, overflow, ..document() };
             let screen = status_screen(&stalled, &Style::default());
