@@ -90,7 +90,7 @@ pub struct LogDocument {
     pub stalls: u64,
     /// Whether the log cannot be written now.
     pub stalled: bool,
-    /// What happens to new records meanwhile; None at the end of a run, and in the documents of older versions.
+    /// The treatment of new records meanwhile; None at the end of a run, and in the documents of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overflow: Option<Overflow>,
     /// Connections that are open now.

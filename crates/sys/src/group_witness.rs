@@ -15,7 +15,7 @@ use crate::signals::FORWARDED;
 #[derive(Debug, Default, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct WitnessedSignal {
-    /// Signal number.
+    /// The number, as in signal(7).
     pub signal: i32,
     /// PID of the sender.
     pub sender: i32,
