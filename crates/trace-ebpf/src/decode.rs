@@ -280,15 +280,10 @@ pub(super) fn send_counters(counters: &StreamCounters, ns: u64, sink: &mut Event
 /// moved. The others are spread over the slots like the sizes moved.
 fn requested_sizes(counters: &StreamCounters) -> Vec<u64> {
     let moved: u64 = counters.sizes.iter().sum();
-    let other: u64 = counters.other_requested_sizes.iter().sum();
-    let same = u128::from(moved.saturating_sub(other));
+    let others = counters.other_requested_sizes;
+    let same = u128::from(moved.saturating_sub(others.iter().sum()));
     let share = |count: u64| (u128::from(count) * same).checked_div(u128::from(moved)).unwrap_or(0) as u64;
-    counters
-        .sizes
-        .iter()
-        .zip(counters.other_requested_sizes)
-        .map(|(&count, other)| other + share(count))
-        .collect()
+    counters.sizes.iter().zip(others).map(|(&count, other)| other + share(count)).collect()
 }
 
 /// Converts a status of wait(2) to an exit.
