@@ -48,3 +48,28 @@ fn calls_of_the_c_library_fail_as_without_weir() {
 fn syscall_instructions_fail_as_without_weir() {
     compare("cc", "raw");
 }
+
+/// The sum of the lengths exceeds 64 bits.
+#[test]
+fn lengths_that_overflow_fail_as_without_weir() {
+    let dir = disk_dir();
+    let source = dir.path().join("lengths.c");
+    let code = "#include <errno.h>\n#include <stdio.h>\n#include <sys/uio.h>\n#include <time.h>\n\
+        int main(void) {\n\
+        char byte = 'x';\n\
+        struct iovec twice[2] = {{&byte, 1ul << 63}, {&byte, 1ul << 63}};\n\
+        printf(\"ahead\");\n\
+        while (clock() < CLOCKS_PER_SEC / 2) continue;\n\
+        long result = writev(1, twice, 2);\n\
+        fprintf(stderr, \"%ld %d\\n\", result, errno);\n\
+        return 0; }\n";
+    std::fs::write(&source, code).expect("the source");
+    let program = dir.path().join("lengths");
+    match programs::compile("cc", &["-O1", "-w", "-o", PROGRAM, SOURCE], &source, &program) {
+        Ok(output) => assert!(output.status.success(), "{}", text(&output.stderr)),
+        Err(_) => return skip("lengths_that_overflow_fail_as_without_weir", "cc is not here"),
+    }
+    let output = run(dir.path(), &["run", "--quiet", "--max-delay=20ms", "--", "./lengths"]);
+    assert!(output.status.success(), "{} {}", output.status, text(&output.stderr));
+    assert_eq!((text(&output.stdout), text(&output.stderr)), ("ahead".into(), "-1 22\n".into()));
+}

@@ -8,12 +8,20 @@ use std::net::Shutdown;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
 
 use crate::descriptors::close_all_but;
 use crate::signals::FORWARDED;
 
 /// The byte that a companion can send when its work has begun.
 pub const BEGUN: u8 = 1;
+
+/// The treatment of [`GROUP_SIGNALS`] by a companion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GroupSignals {
+    Ignored,
+    Blocked,
+}
 
 /// A companion process. Dropping it asks for the end of the work, and does not wait.
 #[derive(Debug)]
@@ -25,6 +33,23 @@ impl Companion {
     /// because they also reach the process group of weir. The calling process must have one thread. Fails if no socket or
     /// process can be created.
     pub fn start(kept: &[RawFd], work: impl FnOnce(UnixStream)) -> io::Result<Companion> {
+        Self::fork(kept, GroupSignals::Ignored, work)
+    }
+
+    /// As [`Companion::start`], but these signals are blocked in the companion from its start, so that each stays pending.
+    pub(crate) fn start_with_blocked_signals(work: impl FnOnce(UnixStream)) -> io::Result<Companion> {
+        // SAFETY: zero bytes are a valid set, which a call below fills.
+        let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
+        let set = group_signals();
+        // SAFETY: the call reads and fills sets of this frame.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before) };
+        let companion = Self::fork(&[], GroupSignals::Blocked, work);
+        // SAFETY: the call reads a set of this frame.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, null_mut()) };
+        companion
+    }
+
+    fn fork(kept: &[RawFd], signals: GroupSignals, work: impl FnOnce(UnixStream)) -> io::Result<Companion> {
         let (own, other) = UnixStream::pair()?;
         // SAFETY: this process has one thread, so no lock is held in the child, which never returns from this block.
         match unsafe { libc::fork() } {
@@ -32,7 +57,7 @@ impl Companion {
             0 => {
                 // SAFETY: as above. The parent of the companion ends at once.
                 match unsafe { libc::fork() } {
-                    0 => run(kept, other, work),
+                    0 => run(kept, signals, other, work),
                     // SAFETY: runs no exit handlers of weir.
                     pid => unsafe { libc::_exit((pid < 0).into()) },
                 }
@@ -71,14 +96,32 @@ pub(crate) fn finish(mut socket: UnixStream) {
     let _ended = socket.read_to_end(&mut Vec::new());
 }
 
-fn run(kept: &[RawFd], socket: UnixStream, work: impl FnOnce(UnixStream)) -> ! {
+/// The signals of users and terminals.
+const GROUP_SIGNALS: [i32; 7] = {
+    let [hang_up, interrupt, quit, terminate, user1, user2] = FORWARDED;
+    [hang_up, interrupt, quit, terminate, user1, user2, libc::SIGTSTP]
+};
+
+/// Returns [`GROUP_SIGNALS`] as a set.
+pub(crate) fn group_signals() -> libc::sigset_t {
+    // SAFETY: zero bytes are a valid set, which the calls fill.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        GROUP_SIGNALS.iter().for_each(|signal| _ = libc::sigaddset(&mut set, *signal));
+        set
+    }
+}
+
+fn run(kept: &[RawFd], signals: GroupSignals, socket: UnixStream, work: impl FnOnce(UnixStream)) -> ! {
     let mut fds: Vec<RawFd> = [0, 1, 2, socket.as_raw_fd()].into_iter().chain(kept.iter().copied()).collect();
     fds.sort_unstable();
     // SAFETY: all calls take numbers or a static string; SIG_IGN calls no code. No object of this process uses another
     // descriptor from here on.
     unsafe {
-        for signal in FORWARDED.into_iter().chain([libc::SIGTSTP, libc::SIGTTOU, libc::SIGPIPE]) {
-            libc::signal(signal, libc::SIG_IGN);
+        // To ignore a signal would discard a pending one.
+        let ignored = if signals == GroupSignals::Ignored { &GROUP_SIGNALS[..] } else { &[] };
+        for signal in ignored.iter().chain(&[libc::SIGTTOU, libc::SIGPIPE]) {
+            libc::signal(*signal, libc::SIG_IGN);
         }
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
         for fd in 0..3 {

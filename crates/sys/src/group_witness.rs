@@ -7,9 +7,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 use crate::clock::now_ns;
-use crate::companion::Companion;
+use crate::companion::{Companion, group_signals};
 use crate::held_signals;
-use crate::signals::FORWARDED;
 
 /// A signal that the witness got, as it is sent through the socket.
 #[derive(Debug, Default, Clone, Copy)]
@@ -32,7 +31,7 @@ impl GroupWitness {
     /// Starts a witness, and begins to hold signals, which [`crate::signals::forward`] handles from then on. There can be one at a time.
     /// The calling process must have one thread. Fails if no socket or process can be created: signals are forwarded at once then.
     pub fn start() -> io::Result<GroupWitness> {
-        let companion = Companion::start(&[], watch)?;
+        let companion = Companion::start_with_blocked_signals(watch)?;
         held_signals::begin_with_witness(companion.socket());
         Ok(GroupWitness(companion))
     }
@@ -44,18 +43,11 @@ impl Drop for GroupWitness {
     }
 }
 
-/// Sends each signal to the socket, until its other side ends. Signals that are blocked stay pending, also if they are ignored.
+/// Sends each signal to the socket, until its other side ends.
 fn watch(socket: UnixStream) {
-    // SAFETY: zero bytes are a valid set, which the calls fill and read; signalfd(2) returns a descriptor of this process or -1.
-    let signals = unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        for signal in FORWARDED.into_iter().chain([libc::SIGTSTP]) {
-            libc::sigaddset(&mut set, signal);
-        }
-        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-        libc::signalfd(-1, &set, libc::SFD_CLOEXEC)
-    };
+    let blocked = group_signals();
+    // SAFETY: the call reads a set, and returns a descriptor of this process or -1.
+    let signals = unsafe { libc::signalfd(-1, &blocked, libc::SFD_CLOEXEC) };
     while signals >= 0 && has_signal(signals, socket.as_raw_fd()) {
         send_next(signals, socket.as_raw_fd());
     }

@@ -64,6 +64,7 @@ static __always_inline void end_wait(u32 tid)
         __sync_fetch_and_add(&counters->wait_ns, ns);
 }
 
+/* `state`: of the thread that leaves; 0 if it is preempted, because it may have one then, and yet blocks in nothing. */
 static __always_inline int switch_thread(struct task_struct *to, unsigned int state)
 {
     if (state & (TASK_INTERRUPTIBLE_ | TASK_UNINTERRUPTIBLE_))
@@ -75,11 +76,11 @@ static __always_inline int switch_thread(struct task_struct *to, unsigned int st
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, int preempt, struct task_struct *from, struct task_struct *to, unsigned int state)
 {
-    return switch_thread(to, state);
+    return switch_thread(to, preempt ? 0 : state);
 }
 
 #ifdef BEFORE_6_1
-/* Before Linux 5.18 the tracepoint has no state. A preempted thread may have one, and yet blocks in nothing. */
+/* Before Linux 5.18 the tracepoint has no state. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_old, int preempt, struct task_struct *from, struct task_struct *to)
 {

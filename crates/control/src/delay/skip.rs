@@ -81,7 +81,10 @@ pub(crate) fn at_entry(tracees: &mut Tracees, tid: u32) -> Option<SkippedCall> {
     }
     let memory = ProcessMemory { pid: tid };
     let segments = write_segments(&memory, number, &args);
-    let requested_bytes: u64 = segments.iter().map(|segment| segment.1).sum();
+    let requested_bytes = segments.iter().fold(0, |sum: u64, segment| sum.saturating_add(segment.1));
+    if requested_bytes > i64::MAX as u64 {
+        return None; // the kernel refuses the call with EINVAL
+    }
     let (ahead, skipped_bytes) = find_written_ahead(tracees, owner, tid, args[0] as i32, &memory, &segments)?;
     tracees.written_ahead.set(owner, ahead.without_first(skipped_bytes as usize));
     if let Some(process) = tracees.processes.get_mut(&owner) {

@@ -7,6 +7,7 @@ use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
 use super::layout::{BufferHead, TclLayout};
+use super::{ReadLimits, take_one};
 use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, read_stable, structure, word};
 use crate::pending_bytes::{PartialStore, StoredValue};
 use crate::stream_buffer::StreamBuffer;
@@ -24,8 +25,8 @@ const CHANNEL_BYTES: usize = 24;
 
 /// The first position in a new buffer (`BUFFER_PADDING`).
 const PADDING: u64 = 16;
-/// A bound for damaged queues.
-const MAX_BUFFERS: usize = 1 << 16;
+/// The most buffers of all channels.
+pub(super) const MAX_BUFFERS: usize = 1 << 16;
 
 /// Returns the next state in the list, or 0; None if this is no state.
 pub(super) fn next(memory: &dyn Memory, layout: &TclLayout, at: u64) -> Option<u64> {
@@ -41,10 +42,15 @@ pub(super) fn is_stacked(memory: &dyn Memory, layout: &TclLayout, at: u64) -> bo
     structure(memory, at).is_none_or(differ)
 }
 
-/// Reads the stream of a channel; None if it has no descriptor.
-pub(super) fn stream(memory: &dyn Memory, layout: &TclLayout, at: u64, kept: u64) -> Option<StreamBuffer> {
+/// Reads the stream of a channel, with at most so many of its bytes; None if it has no descriptor.
+pub(super) fn stream(
+    memory: &dyn Memory,
+    layout: &TclLayout,
+    at: u64,
+    limits: (u64, &ReadLimits),
+) -> Option<StreamBuffer> {
     let copy = structure::<STATE_BYTES>(memory, at)?;
-    read_stable(memory, at, copy, |state| read(memory, layout, at, state, kept))
+    read_stable(memory, at, copy, |state| read(memory, layout, at, state, limits))
 }
 
 fn read(
@@ -52,13 +58,13 @@ fn read(
     layout: &TclLayout,
     at: u64,
     state: &[u8; STATE_BYTES],
-    kept: u64,
+    (kept, left): (u64, &ReadLimits),
 ) -> Option<StreamBuffer> {
     let flags = int(state, FLAGS);
     let (queued, filled) = (word(state, QUEUED), word(state, FILLED));
-    let mut written = chain(memory, layout, queued)?;
-    written.extend(chain(memory, layout, filled)?);
-    let ahead = chain(memory, layout, word(state, READ))?;
+    let mut written = chain(memory, layout, queued, left)?;
+    written.extend(chain(memory, layout, filled, left)?);
+    let ahead = chain(memory, layout, word(state, READ), left)?;
     let sum = |parts: &[BufferPart]| parts.iter().map(|one| one.bytes).sum::<u64>();
     let mut stream = StreamBuffer::of(Buffer {
         mode: Some(mode(layout, flags)),
@@ -96,10 +102,10 @@ struct BufferPart {
 }
 
 /// Returns the non-empty buffers of a queue; None if it is damaged.
-fn chain(memory: &dyn Memory, layout: &TclLayout, first: u64) -> Option<Vec<BufferPart>> {
+fn chain(memory: &dyn Memory, layout: &TclLayout, first: u64, left: &ReadLimits) -> Option<Vec<BufferPart>> {
     let (mut found, mut visited, mut at) = (Vec::new(), BTreeSet::new(), first);
     while at != 0 {
-        if visited.len() >= MAX_BUFFERS || !visited.insert(at) {
+        if !take_one(&left.buffers) || !visited.insert(at) {
             return None;
         }
         let head = BufferHead::read(memory, layout, at)?;

@@ -10,13 +10,14 @@ mod layout;
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::Memory;
 
+use self::channel::MAX_BUFFERS;
 use self::layout::{THREAD_BYTES, TclLayout};
 use crate::Walker;
 use crate::copied_memory::{MAX_BUFFER, MAX_STREAMS, int};
@@ -116,17 +117,18 @@ impl TclChannels {
     fn read_channels(&self, memory: &dyn Memory, kept: u64) -> Vec<(StreamBuffer, bool)> {
         let mut threads = self.threads.borrow_mut();
         let is_thread =
-            |&(thread, layout): &(u64, usize)| !channels(memory, &self.layouts[layout], thread).is_empty();
+            |&(thread, layout): &(u64, usize)| has_channels(memory, &self.layouts[layout], thread);
         if !threads.found().iter().any(is_thread) {
             threads.search_again();
         }
         let known = threads.get(|| search(self.pid, memory, self.layouts));
         known.retain(is_thread);
+        let left = ReadLimits::new();
         let streams = known.iter().flat_map(|(thread, layout)| {
-            let layout = &self.layouts[*layout];
-            channels(memory, layout, *thread).into_iter().filter_map(|state| {
+            let (layout, left) = (&self.layouts[*layout], &left);
+            channels(memory, layout, *thread, left).into_iter().filter_map(move |state| {
                 let is_stacked = channel::is_stacked(memory, layout, state);
-                Some((channel::stream(memory, layout, state, kept)?, is_stacked))
+                Some((channel::stream(memory, layout, state, (kept, left))?, is_stacked))
             })
         });
         streams.collect()
@@ -174,7 +176,7 @@ fn search(pid: u32, memory: &dyn Memory, layouts: &[TclLayout]) -> BTreeSet<(u64
     blocks(pid, memory, |start, data| {
         for (index, layout) in layouts.iter().enumerate() {
             let likely = candidates(layout, start, data);
-            let threads = likely.filter(|thread| !channels(memory, layout, *thread).is_empty());
+            let threads = likely.filter(|thread| has_channels(memory, layout, *thread));
             found.extend(threads.map(|thread| (thread, index)));
         }
         ControlFlow::Continue(())
@@ -195,12 +197,41 @@ fn candidates(layout: &TclLayout, start: u64, data: &[u8]) -> impl Iterator<Item
     words.filter(fits).map(move |(index, _)| start + 8 * index as u64)
 }
 
+/// The structures that one read of a process may still visit: in crafted memory, many lists can share their ends.
+struct ReadLimits {
+    channels: Cell<usize>,
+    buffers: Cell<usize>,
+}
+
+impl ReadLimits {
+    fn new() -> ReadLimits {
+        ReadLimits { channels: Cell::new(MAX_STREAMS), buffers: Cell::new(MAX_BUFFERS) }
+    }
+}
+
+/// Lowers a limit by one. Returns false if it is 0.
+fn take_one(left: &Cell<usize>) -> bool {
+    let before = left.get();
+    left.set(before.saturating_sub(1));
+    before > 0
+}
+
+fn first_channel(memory: &dyn Memory, thread: u64) -> u64 {
+    thread.checked_add(LIST as u64).and_then(|at| memory.u64(at)).unwrap_or(0)
+}
+
+/// Returns whether a thread's list begins with the state of a channel.
+fn has_channels(memory: &dyn Memory, layout: &TclLayout, thread: u64) -> bool {
+    let first = first_channel(memory, thread);
+    first != 0 && channel::next(memory, layout, first).is_some()
+}
+
 /// Returns the states of a thread's channels, newest first, the order in which Tcl closes them. Empty if this is no
 /// list of channels.
-fn channels(memory: &dyn Memory, layout: &TclLayout, thread: u64) -> Vec<u64> {
+fn channels(memory: &dyn Memory, layout: &TclLayout, thread: u64, left: &ReadLimits) -> Vec<u64> {
     let (mut found, mut visited) = (Vec::new(), BTreeSet::new());
-    let mut at = thread.checked_add(LIST as u64).and_then(|at| memory.u64(at)).unwrap_or(0);
-    while at != 0 && found.len() < MAX_STREAMS && visited.insert(at) {
+    let mut at = first_channel(memory, thread);
+    while at != 0 && visited.insert(at) && take_one(&left.channels) {
         let Some(next) = channel::next(memory, layout, at) else { break };
         found.push(at);
         at = next;

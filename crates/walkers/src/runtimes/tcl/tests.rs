@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use weir_model::Mode;
 
 use super::layout::TclLayout;
-use super::{TclChannels, candidates, channel, channels};
+use super::{ReadLimits, TclChannels, candidates, channel, channels};
 use crate::Walker;
 use crate::copied_memory::MAX_BUFFER;
 use crate::known_objects::KnownObjects;
@@ -83,11 +83,11 @@ fn a_channel_of_each_version() {
     for layout in all_layouts() {
         let memory = TestMemory::of(&words_of(layout));
         assert_eq!(candidates(layout, BASE, &memory.0).collect::<Vec<_>>(), [at(THREAD)], "{layout:?}");
-        assert_eq!(channels(&memory, layout, at(THREAD)), [at(STATE)], "{layout:?}");
+        assert_eq!(channels(&memory, layout, at(THREAD), &ReadLimits::new()), [at(STATE)], "{layout:?}");
         assert_eq!(pending_of(layout, &words_of(layout)), [(7, b"abc".to_vec())], "{layout:?}");
         let others = all_layouts().filter(|one| one.top != layout.top);
         for other in others {
-            assert!(channels(&memory, other, at(THREAD)).is_empty(), "{layout:?} as {other:?}");
+            assert!(channels(&memory, other, at(THREAD), &ReadLimits::new()).is_empty(), "{layout:?} as {other:?}");
         }
         let mut queued = words_of(layout);
         queued[STATE + 13] = at(FIRST);
@@ -179,7 +179,7 @@ fn damaged_structures_are_left_out() {
 fn a_list_in_a_ring_ends() {
     let mut words = words();
     words[STATE + 27] = at(STATE);
-    assert_eq!(channels(&TestMemory::of(&words), &of_8_6()[0], at(THREAD)), [at(STATE)]);
+    assert_eq!(channels(&TestMemory::of(&words), &of_8_6()[0], at(THREAD), &ReadLimits::new()), [at(STATE)]);
 }
 
 #[test]
@@ -189,6 +189,35 @@ fn bytes_of_stacked_channels_are_only_counted() {
     words[110] = at(STATE);
     assert_eq!(pending(&words), []);
     assert_eq!(tcl().buffers(&TestMemory::of(&words))[0].pending_bytes, 3);
+}
+
+/// Memory that counts its reads.
+struct CountedMemory(TestMemory, std::cell::Cell<usize>);
+
+impl weir_sys::memory::Memory for CountedMemory {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
+        self.1.set(self.1.get() + 1);
+        self.0.read(address, buffer)
+    }
+}
+
+#[test]
+fn lists_that_share_their_ends_are_read_once() {
+    let layout = &of_8_6()[0];
+    let (states, threads) = (1000, 1000);
+    let mut words = vec![0; 30 * states + threads];
+    for state in 0..states {
+        let own = 30 * state;
+        (words[own + layout.top / 8], words[own + layout.bottom() / 8]) = (at(own), at(own));
+        words[own] = at(own);
+        words[own + layout.next() / 8] = if state + 1 < states { at(own + 30) } else { 0 };
+    }
+    words[30 * states..].fill(at(0));
+    let memory = CountedMemory(TestMemory::of(&words), 0.into());
+    let left = ReadLimits::new();
+    let found = (0..threads).map(|thread| channels(&memory, layout, at(30 * states + thread - 1), &left).len());
+    assert_eq!(found.sum::<usize>(), crate::copied_memory::MAX_STREAMS);
+    assert!(memory.1.get() < 4 * crate::copied_memory::MAX_STREAMS, "{} reads", memory.1.get());
 }
 
 proptest! {
@@ -203,9 +232,10 @@ proptest! {
         let memory = TestMemory::of(&words);
         for layout in all_layouts() {
             for state in (BASE..BASE + 8 * 420).step_by(8) {
-                channels(&memory, layout, state);
+                let left = ReadLimits::new();
+                channels(&memory, layout, state, &left);
                 channel::is_stacked(&memory, layout, state);
-                if let Some(one) = channel::stream(&memory, layout, state, MAX_BUFFER) {
+                if let Some(one) = channel::stream(&memory, layout, state, (MAX_BUFFER, &left)) {
                     prop_assert!(one.buffer.fd >= 0 && one.buffer.unread.len() <= 64);
                     prop_assert_eq!(one.buffer.pending.len() as u64, one.buffer.pending_bytes);
                 }
