@@ -76,6 +76,13 @@ impl StreamBuffer {
         has_bytes && (!self.drain_stores.is_empty() || self.is_drained_when_stopped)
     }
 
+    /// Returns the stream without what is needed to write its bytes from outside: functions of the program's own decide what
+    /// becomes of them.
+    pub(crate) fn only_shown(mut self) -> StreamBuffer {
+        self.buffer.found_by_search = true;
+        StreamBuffer { watch_address: self.watch_address, ..StreamBuffer::of(self.buffer) }
+    }
+
     /// Marks that it is unknown whether the bytes are written, although their number is known.
     pub(crate) fn add_itself_as_copy(&mut self) {
         let Buffer { fd, pending_bytes, .. } = self.buffer;

@@ -14,12 +14,13 @@ use support::programs::has_libcxx;
 use support::{Waiting, compile_with, skip};
 
 /// The files and their pending bytes.
-const PENDING: [(&str, &str); 5] = [
+const PENDING: [(&str, &str); 6] = [
     ("data", "in data"),
     ("stack", "on the stack"),
     ("heap", "in the heap12"),
     ("own", "in an own buffer"),
     ("moved", "moved, and more"),
+    ("counting", "of a derived type"),
 ];
 
 fn check(test: &str, flags: &[&str]) {
@@ -51,6 +52,9 @@ fn check(test: &str, flags: &[&str]) {
     for (name, _) in PENDING {
         assert_eq!(of_both(name), [RuntimeId::GLIBC, RuntimeId::CPP], "{name} {flags:?}");
     }
+    // A function of the program's own decides what becomes of the bytes.
+    let searched = pending.iter().filter(|one| one.found_by_search);
+    assert_eq!(searched.map(|one| waiting.name(one.fd)).collect::<Vec<_>>(), ["counting"]);
     // The order that `weir peek` shows.
     let shown = weir_walkers::previews(&all, &memory, 100, MAX_PENDING);
     let data: Vec<&Buffer> =

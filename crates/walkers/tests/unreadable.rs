@@ -55,6 +55,26 @@ fn no_file_buffers_of_cpp_are_unreadable() {
 }
 
 #[test]
+fn file_buffers_of_wide_characters_are_unreadable() {
+    let test = "file_buffers_of_wide_characters_are_unreadable";
+    let of_code = |code: &str, compiler: &str, flags: &[&str]| of_cpp(test, code, compiler, flags);
+    let writes = "#include <fstream>\nint main() { std::wofstream f(\"/dev/null\"); f << 1; WAIT }";
+    let reads = "#include <fstream>\nint main() { std::wifstream f(\"/dev/null\"); f.get(); WAIT }";
+    let named = || vec!["C++ file buffers of wide characters (std::wofstream)".to_string()];
+    let Some((of_process, _)) = of_code(writes, "g++", &["-O1"]) else { return };
+    assert_eq!(of_process, named());
+    if !has_libcxx() {
+        return skip(test, "there is no clang++ with libc++");
+    }
+    for flags in [&["-O1", "-stdlib=libc++"][..], &["-O2", "-stdlib=libc++", "-static", "-s"]] {
+        let Some((of_process, _)) = of_code(writes, "clang++", flags) else { return };
+        assert_eq!(of_process, named(), "{flags:?}");
+        let Some((of_process, _)) = of_code(reads, "clang++", flags) else { return };
+        assert_eq!(of_process, Vec::<String>::new(), "{flags:?}");
+    }
+}
+
+#[test]
 fn a_plain_c_program_has_no_unreadable_buffers() {
     assert!(unreadable_of_file(Path::new("/bin/cat")).is_empty());
     assert!(unreadable_of_file(Path::new("/etc/passwd")).is_empty(), "no program");

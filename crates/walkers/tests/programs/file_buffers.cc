@@ -1,6 +1,7 @@
 // Leaves known bytes in file buffers of every kind, and waits. With an argument it then moves one and opens another one.
 #include <unistd.h>
 #include <fcntl.h>
+#include <string.h>
 
 #include <ext/stdio_filebuf.h>
 #include <fstream>
@@ -24,6 +25,24 @@ struct Named : std::filebuf {
 struct Counting : std::filebuf {
     int flushes = 0;
     int sync() override { return flushes++, std::filebuf::sync(); }
+};
+
+/// A type that is derived from one with a function of its own.
+struct Recounting : Counting {
+    int total = 0;
+};
+
+struct First {
+    virtual ~First() = default;
+    long first[5] = {};
+};
+
+/// A file buffer that is not at the beginning of its object.
+struct Second : First, private std::filebuf {
+    bool write(const char *path, const char *text) {
+        open(path, std::ios::out);
+        return sputn(text, strlen(text)) > 0;
+    }
 };
 
 static std::ofstream in_data;
@@ -63,6 +82,11 @@ int main() {
     Counting counting;
     counting.open("counting", std::ios::out);
     counting.sputn("of another type", 15);
+    Recounting recounting;
+    recounting.open("recounting", std::ios::out);
+    recounting.sputn("of a type of that", 17);
+    Second second;
+    second.write("second", "of a second base");
     std::ofstream converted;
     converted.imbue(std::locale(std::locale::classic(), new Upper));
     converted.open("converted");

@@ -21,6 +21,12 @@ struct Shout : std::codecvt<char, char, std::mbstate_t> {
     }
 };
 
+// A file buffer that has a function of its own.
+struct Counting : std::filebuf {
+    int flushes = 0;
+    int sync() override { return flushes++, std::filebuf::sync(); }
+};
+
 int main() {
     data << "in data";
     std::ofstream stack("stack");
@@ -47,6 +53,9 @@ int main() {
     source << "moved";
     std::ofstream target(std::move(source));
     target << ", and more";
+    Counting counting;
+    counting.open("counting", std::ios::out);
+    std::ostream(&counting) << "of a derived type";
     std::ifstream input("input");
     std::string line;
     std::getline(input, line);

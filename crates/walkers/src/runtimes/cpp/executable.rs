@@ -123,7 +123,8 @@ fn can_have_file_buffers(sections: &ElfSections) -> bool {
     is_linked_in(sections) || imports(sections, writes) || own_buffer()
 }
 
-/// Returns whether a program imports a writing stream or file buffer of wide characters. A static program does not tell.
+/// Returns whether a program imports a writing stream or file buffer of wide characters, or contains those of libc++, which are always
+/// types of the program. A static program with libstdc++ does not tell.
 fn has_wide_buffers(sections: &ElfSections) -> bool {
     const WIDE: [&[u8]; 3] = [b"basic_ofstreamIw", b"basic_fstreamIw", b"basic_filebufIw"];
     const STANDARD_STREAMS: [&[u8]; 3] = [b"_ZSt5wcout", b"_ZSt5wcerr", b"_ZSt5wclog"];
@@ -131,7 +132,18 @@ fn has_wide_buffers(sections: &ElfSections) -> bool {
     let is_wide = |name: &[u8]| WIDE.iter().any(|part| memchr::memmem::find(name, part).is_some());
     // Without stdio, libstdc++ gives its standard streams file buffers of wide characters.
     let leaves_stdio = || imports(&|name| name == b"_ZNSt8ios_base15sync_with_stdioEb");
-    imports(&is_wide) || leaves_stdio() && imports(&|name| STANDARD_STREAMS.contains(&name))
+    imports(&is_wide)
+        || leaves_stdio() && imports(&|name| STANDARD_STREAMS.contains(&name))
+        || has_wide_buffers_of_libcxx(sections)
+}
+
+fn has_wide_buffers_of_libcxx(sections: &ElfSections) -> bool {
+    let contains = |name: &[u8]| section_contains(sections, ".rodata", name);
+    // A stream contains a file buffer, so a program without any is searched once.
+    contains(b"NSt3__113basic_filebufIw")
+        && (contains(b"NSt3__114basic_ofstreamIw")
+            || contains(b"NSt3__113basic_fstreamIw")
+            || !contains(b"NSt3__114basic_ifstreamIw"))
 }
 
 /// Returns whether a dynamic symbol of the executable fits. True if the file does not tell.

@@ -87,7 +87,8 @@ impl LibcxxStreams {
             } else {
                 return None;
             };
-            libcxx_filebuf::stream(memory, at, object, file, kept)
+            let stream = libcxx_filebuf::stream(memory, at, object, file, kept);
+            stream.map(|stream| self.types.as_far_as_known(word(object, 0), stream))
         };
         let stream = read_stable(memory, at, copy, read)?;
         Some(FileBuffer { at, file: libcxx_filebuf::c_file(&copy), stream })

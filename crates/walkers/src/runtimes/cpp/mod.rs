@@ -148,7 +148,8 @@ impl CppStreams {
             let is_one = self.types.contains(word(object, 0)) && filebuf::is_open(object);
             let fd = if is_one { descriptor(memory, filebuf::c_file(object), files)? } else { return None };
             let converts = || self.converts(memory, filebuf::codecvt(object));
-            filebuf::stream(memory, at, object, fd, converts, kept)
+            let stream = filebuf::stream(memory, at, object, fd, converts, kept);
+            stream.map(|stream| self.types.as_far_as_known(word(object, 0), stream))
         };
         let stream = read_stable(memory, at, copy, read)?;
         Some(FileBuffer { at, file: filebuf::c_file(&copy), stream })

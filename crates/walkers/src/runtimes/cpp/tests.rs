@@ -152,12 +152,14 @@ fn with_types(overrides: bool) -> (TestMemory, u64) {
 }
 
 #[test]
-fn derived_types_without_functions_of_their_own_are_found() {
+fn derived_types_are_found_and_those_with_functions_of_their_own_marked() {
     let word = |index: u64| BASE + 8 * index;
     let (memory, name) = with_types(false);
-    let find = |memory: &TestMemory| FileBufferTypes::find(memory, &[name], &[(BASE, 480)]).tables;
-    assert_eq!(find(&memory), [word(12), word(32)]);
-    assert_eq!(find(&with_types(true).0), [word(12)], "one that overrides sync()");
+    let find = |memory: &TestMemory| FileBufferTypes::find(memory, &[name], &[(BASE, 480)]);
+    assert_eq!(find(&memory).tables, [word(12), word(32)]);
+    assert!(find(&memory).overriding.is_empty());
+    let types = find(&with_types(true).0);
+    assert_eq!((types.tables, types.overriding), (vec![word(12), word(32)], vec![word(32)]), "with sync()");
     assert_eq!(FileBufferTypes::find(&memory, &[0], &[(BASE, 480)]).tables, Vec::<u64>::new());
     assert_eq!(FileBufferTypes::find(&memory, &[name], &[(BASE, u64::MAX)]).tables, Vec::<u64>::new());
 }
