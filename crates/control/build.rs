@@ -10,8 +10,8 @@ const FLAGS: &[&str] = &[
     "-nostdlib", // the library loads into programs of any C library
     "-ffreestanding",
     "-fvisibility=hidden",
-    "-fno-stack-protector", // the canary needs a C library
-    "-fno-asynchronous-unwind-tables",
+    "-fno-stack-protector",         // the canary needs a C library
+    "-fasynchronous-unwind-tables", // unwinders pass through call_handler in handlers.c
     "-Wall",
     "-Wextra",
     "-Werror",

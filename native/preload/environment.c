@@ -115,19 +115,23 @@ static size_t join(const char *list, const char *name, char *to, size_t room) {
     return n;
 }
 
-int environment_loads_in_path(const char *name) {
+const char *environment_find(const char *name, char *file, size_t room) {
     const char *path = "/bin:/usr/bin";
-    char file[4096];
-    if (!config.loaded) return 1;
     for (const char *at = name; name && *at; at++)
-        if (*at == '/') return environment_loads(AT_FDCWD, name);
+        if (*at == '/') return name;
     for (char **e = &__environ ? __environ : NULL; e && *e; e++)
         if (text_begins(*e, "PATH=")) path = *e + 5;
     while (name) {
-        size_t n = join(path, name, file, sizeof file);
-        if (file[0] && sys4(__NR_faccessat, AT_FDCWD, file, 1, 0) == 0) return environment_loads(AT_FDCWD, file);
+        size_t n = join(path, name, file, room);
+        if (file[0] && sys4(__NR_faccessat, AT_FDCWD, file, 1, 0) == 0) return file;
         if (!path[n]) break;
         path += n + 1;
     }
-    return 1;
+    return NULL;
+}
+
+int environment_loads_in_path(const char *name) {
+    char room[FOUND_BYTES];
+    const char *file = config.loaded ? environment_find(name, room, sizeof room) : NULL;
+    return !file || environment_loads(AT_FDCWD, file);
 }

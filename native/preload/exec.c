@@ -15,7 +15,7 @@ static vector own_environment(void) { return &__environ ? (vector)__environ : NU
 EXPORT int execve(const char *path, vector arguments, vector environment);
 EXPORT int execve(const char *path, vector arguments, vector environment) {
     int (*call)(const char *, vector, vector) = NEXT("execve");
-    exec_flush();
+    exec_flush(AT_FDCWD, path);
     vector passed = CHILD_ENVIRONMENT(environment, environment_loads(AT_FDCWD, path));
     int saved = private_stdin_exec();
     int failed = call ? call(path, arguments, passed) : (int)result(sys3(__NR_execve, path, arguments, passed));
@@ -29,7 +29,7 @@ EXPORT int execv(const char *path, vector arguments) { return execve(path, argum
 EXPORT int fexecve(int fd, vector arguments, vector environment);
 EXPORT int fexecve(int fd, vector arguments, vector environment) {
     int (*call)(int, vector, vector) = NEXT("fexecve");
-    exec_flush();
+    exec_flush(fd, "");
     int saved = private_stdin_exec();
     int failed = call ? call(fd, arguments, CHILD_ENVIRONMENT(environment, 1)) : fail(-38);
     private_stdin_restore(saved);
@@ -38,7 +38,7 @@ EXPORT int fexecve(int fd, vector arguments, vector environment) {
 
 EXPORT int execveat(int dirfd, const char *path, vector arguments, vector environment, int flags);
 EXPORT int execveat(int dirfd, const char *path, vector arguments, vector environment, int flags) {
-    exec_flush();
+    exec_flush(dirfd, path);
     vector passed = CHILD_ENVIRONMENT(environment, environment_loads(dirfd, path));
     int saved = private_stdin_exec();
     int failed = (int)result(sys5(__NR_execveat, dirfd, path, arguments, passed, flags));
@@ -49,9 +49,11 @@ EXPORT int execveat(int dirfd, const char *path, vector arguments, vector enviro
 EXPORT int execvpe(const char *name, vector arguments, vector environment);
 EXPORT int execvpe(const char *name, vector arguments, vector environment) {
     int (*call)(const char *, vector, vector) = NEXT("execvpe");
-    exec_flush();
+    char room[FOUND_BYTES];
+    const char *file = environment_find(name, room, sizeof room);
+    exec_flush(AT_FDCWD, file);
+    vector passed = CHILD_ENVIRONMENT(environment, !file || environment_loads(AT_FDCWD, file));
     int saved = private_stdin_exec();
-    vector passed = CHILD_ENVIRONMENT(environment, environment_loads_in_path(name));
     int failed = call ? call(name, arguments, passed) : fail(-38);
     private_stdin_restore(saved);
     return failed;

@@ -32,6 +32,8 @@ void exec_flush_start(void) {
     else if (at_fork) at_fork(NULL, NULL, on_fork);
 }
 
-void exec_flush(void) {
-    if (owner && owner->pid == sys0(__NR_getpid)) streams_flush_own();
+void exec_flush(int dirfd, const char *path) {
+    if (!owner || owner->pid != sys0(__NR_getpid) || !path) return;
+    if (*path && sys4(__NR_faccessat, dirfd, path, 1, 0) < 0) return;
+    streams_flush_own();
 }

@@ -31,10 +31,11 @@ int private_stdin_exec(void);
 int private_stdin_spawn(void);
 void private_stdin_restore(int saved);
 
-/* exec_flush.c: writes the process's own pending stdio bytes before exec, if exec-flush=1. In a child of vfork it
-   does nothing; bytes that a fork copied from the parent are left to the parent. */
+/* exec_flush.c: writes the process's own pending stdio bytes before the exec of this file, if exec-flush=1. A file that
+   cannot be executed is none: the exec fails, and the bytes stay. An empty path stands for the descriptor. In a child of
+   vfork it does nothing; bytes that a fork copied from the parent are left to the parent. */
 void exec_flush_start(void);
-void exec_flush(void);
+void exec_flush(int dirfd, const char *path);
 
 /* threads.c: true if the process has never had a second thread. */
 int threads_single(void);
@@ -49,6 +50,9 @@ size_t environment_room(char *const *environment);
 char *const *environment_child(char *const *environment, int loads, char *room);
 /* Returns whether the program in this file can load the library: false for a 32-bit one. */
 int environment_loads(int dirfd, const char *path);
+/* Returns the file that execvp executes for this name, null if there is none. A file of PATH is written to `file`. */
+enum { FOUND_BYTES = 4096 };
+const char *environment_find(const char *name, char *file, size_t room);
 /* As environment_loads for a name that execvp looks up in PATH. */
 int environment_loads_in_path(const char *name);
 #endif

@@ -4,6 +4,7 @@
 
 #include "config.h"
 #include "dispatch.h"
+#include "handlers.h"
 #include "libc.h"
 
 enum { FLAG_RESTART = 0x10000000, FIRST_HANDLER = 2 /* 0 is SIG_DFL, 1 is SIG_IGN */ };
@@ -42,14 +43,14 @@ struct libc_action {
     char rest[136];
 };
 
-EXPORT int sigaction(int number, const struct libc_action *act, struct libc_action *oldact);
-EXPORT int sigaction(int number, const struct libc_action *act, struct libc_action *oldact) {
-    int (*call)(int, const struct libc_action *, struct libc_action *) = NEXT("sigaction");
+typedef int sigaction_call(int, const struct libc_action *, struct libc_action *);
+
+/* With coalesce, keeps SIGSYS out of the mask, and hides that and the library's own handler from the program. */
+static int set_unmasked(sigaction_call *call, int number, const struct libc_action *act, struct libc_action *oldact) {
     uint64_t bit = number > 0 && number <= SIGNALS ? UINT64_C(1) << (number - 1) : 0;
     uint64_t had_blocked = wants_blocked & bit;
     int blocks = act && act->mask & SIG_SYS_BIT;
     struct libc_action changed;
-    if (!call) return fail(-38);
     if (!config.coalesce) return call(number, act, oldact);
     if (number == SIG_SYS) {
         /* The program does not see weir's handler. */
@@ -64,5 +65,15 @@ EXPORT int sigaction(int number, const struct libc_action *act, struct libc_acti
     int status = call(number, blocks ? &changed : act, oldact);
     if (status == 0 && oldact && had_blocked) oldact->mask |= SIG_SYS_BIT;
     if (status == 0 && act) wants_blocked = blocks ? wants_blocked | bit : wants_blocked & ~bit;
+    return status;
+}
+
+EXPORT sigaction_call sigaction;
+EXPORT int sigaction(int number, const struct libc_action *act, struct libc_action *oldact) {
+    sigaction_call *call = NEXT("sigaction");
+    void *own = handlers_own(number);
+    int status = call ? set_unmasked(call, number, act, oldact) : fail(-38);
+    if (status == 0 && oldact) handlers_hide(&oldact->handler, own);
+    if (status == 0 && act) handlers_wrap(number);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "gather.h"
 #include "functions.h"
+#include "handlers.h"
 #include "libc.h"
 #include "streams.h"
 
@@ -23,6 +24,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     private_stdin_start();
     streams_start();
     exec_flush_start();
+    handlers_start();
 #if WEIR_HAS_DISPATCH
     gather_start();
 #endif

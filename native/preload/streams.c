@@ -1,7 +1,11 @@
 /* streams.c: sets the modes of stdio streams, and keeps a table of the streams that the program opens. */
 #include "streams.h"
 
+#include "handlers.h"
+
 enum { MAX_KNOWN = 256, ERR_INTR = -4 };
+/* Words of glibc's FILE, and its _mode as the index of an int. */
+enum { GLIBC_WRITE_BASE = 4, GLIBC_WRITE_POINTER = 5, GLIBC_OFFSET = 18, GLIBC_MODE = 48 };
 
 /* The streams that the program has opened. A slot is claimed and freed by one atomic step, because threads open
    files. */
@@ -66,7 +70,7 @@ int streams_forced(struct file *stream) {
 
 static void flush_one(struct file *stream, int fd) {
     if (!stream || !__fpending || !fflush || !fileno) return;
-    if (__fpending(stream) && (fd < 0 || fileno(stream) == fd)) fflush(stream);
+    if (__fpending(stream) && (fd < 0 || fileno(stream) == fd) && handlers_permit_flush(stream)) fflush(stream);
 }
 
 void streams_flush(int fd) {
@@ -85,30 +89,38 @@ void streams_note_inherited(void) {
     for (int i = 0; i < MAX_KNOWN; i++) known[i].inherited = pending(known[i].stream);
 }
 
-/* Writes the bytes after the inherited ones, and leaves the stream as it is: exec ends it. A stream with fewer
-   bytes than the inherited ones has been flushed since the fork, so all bytes are its own. Index 4 of a glibc FILE
-   is write_base. */
-static void flush_own(struct file *stream, size_t inherited) {
+/* Moves the bytes after the first `keep` pending ones out of a glibc stream to its file. Those that the file does not take
+   stay. The process has one thread: it has forked, or the bytes would not be inherited. */
+static void write_behind(struct file *stream, size_t keep) {
+    char **pointers = (char **)(void *)stream, *from = pointers[GLIBC_WRITE_BASE] + keep;
+    int64_t *offset = (int64_t *)(void *)&pointers[GLIBC_OFFSET];
+    const char *at = from, *end = pointers[GLIBC_WRITE_POINTER];
+    if (((const int *)(const void *)stream)[GLIBC_MODE] > 0) return; /* wide characters are pending elsewhere */
+    while (at < end) {
+        long written = sys_write(fileno(stream), at, (size_t)(end - at));
+        if (written < 0 && written != ERR_INTR) break;
+        if (written > 0) at += written;
+    }
+    if (*offset >= 0) *offset += at - from;
+    pointers[GLIBC_WRITE_POINTER] = text_put(from, at, (size_t)(end - at));
+}
+
+/* Writes the bytes after the inherited ones. If the exec then fails, the stream has only the inherited ones, so no byte is
+   written again. A stream with fewer bytes than the inherited ones has been flushed since the fork, so all bytes are its
+   own. */
+static void flush_own(struct file *stream, size_t *inherited) {
     size_t n = pending(stream);
-    if (!n || n == inherited) return;
-    if (!inherited || n < inherited) {
-        fflush(stream);
-        return;
-    }
-    if (!gnu_get_libc_version) return;
-    const char *at = ((const char **)(void *)stream)[4] + inherited;
-    for (n -= inherited; n;) {
-        long written = sys_write(fileno(stream), at, n);
-        if (written < 0 && written != ERR_INTR) return;
-        if (written > 0) at += written, n -= (size_t)written;
-    }
+    if (!n || n == *inherited || !handlers_permit_flush(stream)) return;
+    if (n < *inherited) *inherited = 0;
+    if (!*inherited) fflush(stream);
+    else if (gnu_get_libc_version) write_behind(stream, *inherited);
 }
 
 void streams_flush_own(void) {
     if (!fflush || !fileno) return;
-    if (&stdout) flush_own(stdout, standard_inherited[0]);
-    if (&stderr) flush_own(stderr, standard_inherited[1]);
-    for (int i = 0; i < MAX_KNOWN; i++) flush_own(known[i].stream, known[i].inherited);
+    if (&stdout) flush_own(stdout, &standard_inherited[0]);
+    if (&stderr) flush_own(stderr, &standard_inherited[1]);
+    for (int i = 0; i < MAX_KNOWN; i++) flush_own(known[i].stream, &known[i].inherited);
 }
 
 /* Reads the path of a descriptor, for fdopen. It is empty if there is none. */

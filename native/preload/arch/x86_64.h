@@ -15,4 +15,12 @@ static inline long sys6(long nr, long a, long b, long c, long d, long e, long f)
                      : "rcx", "r11", "memory");
     return result;
 }
+
+/* Returns the general registers in a signal handler's context (ucontext_t); the instruction pointer is behind them. */
+enum { ARCH_REGISTERS = 16, ARCH_INSTRUCTION_POINTER = 16 };
+static inline const unsigned long *arch_registers(const void *context) { return (const unsigned long *)context + 5; }
+/* Returns true if a SYSCALL instruction begins or ends here: the kernel makes the call again, or has made it. */
+static inline int arch_is_at_call(const unsigned char *at) {
+    return (at[0] == 0x0f && at[1] == 0x05) || (at[-2] == 0x0f && at[-1] == 0x05);
+}
 #endif
