@@ -109,9 +109,13 @@ struct weir__sink {
     int (*finish)(weir_stream *s);
 };
 
-/* The part that a forked child must not inherit; the kernel zeroes it. crates/walkers/src/libweir.rs reads it
- * from other processes: it knows the offsets of `lock`, `error` and `pos`. weir__move_stream copies everything
- * but the fields from `lock` to `refs`. */
+/* The layout of the private structures. weir writes pending bytes of another process, and stores into its streams, only if
+ * this number is the one that it knows: it grows with each change of an offset in offsets.c. */
+#define WEIR__PRIVATE_LAYOUT 1
+
+/* The part that a forked child must not inherit; the kernel zeroes it. weir reads it from other processes and stores `pos`
+ * and `stats.written_bytes`: offsets.c has the offsets. weir__move_stream copies everything but the fields from `lock` to
+ * `refs`. */
 struct weir__state {
     weir_stream s; /* first: a weir_stream pointer points to this structure */
     struct weir__lock lock;
@@ -149,7 +153,7 @@ struct weir__state {
     _Atomic uintptr_t writer; /* the thread in a system call that writes, as in struct weir__lock; or 0 */
 };
 
-/* The part that a child inherits. libweir.rs knows the offsets of fd, lock_file, mode, spill, direct and uring. */
+/* The part that a child inherits. weir reads some of its fields from other processes: offsets.c. */
 struct weir__config {
     const struct weir__sink *sink;
     struct weir_callbacks callbacks;
@@ -160,6 +164,7 @@ struct weir__config {
     bool seekable, append, is_pipe, is_socket, regular, block_device, terminal;
     bool threads, locking, share, lock_file, keep_open;
     bool copied;         /* a forked child's copy of a WEIR_FORK_KEEP stream */
+    uint8_t layout;      /* WEIR__PRIVATE_LAYOUT */
     enum weir_mode mode; /* never WEIR_AUTO */
     enum weir_durability durability;
     enum weir_on_fork on_fork;

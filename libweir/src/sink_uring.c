@@ -25,6 +25,7 @@
  * interrupt epoll_wait(2) and a few other calls with EINTR, as a signal does. */
 #include "private.h"
 
+#include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -37,17 +38,19 @@ struct segment {
 };
 
 struct weir__uring {
+    char *from;       /* start of the bytes taken from the buffer and not written yet; weir reads it from outside */
+    size_t remaining; /* weir reads it from outside */
     struct weir__ring ring;
     bool unavailable;  /* io_uring is not available, or not for this file */
     bool async;        /* set by weir__drain_async: the write may stay in flight */
     bool in_flight;    /* a write of `from` and `remaining` is in flight */
     bool swap_pending; /* it is config->buffer; weir__uring_swap has not run yet */
     int error;         /* of the last write, not reported yet */
-    char *from;        /* start of the bytes taken from the buffer and not written yet */
-    size_t remaining;
     int64_t offset; /* of `from` in the file; -1: at the descriptor's position */
     struct segment spare;
 };
+_Static_assert(offsetof(struct weir__uring, from) == 0 && offsetof(struct weir__uring, remaining) == sizeof(char *),
+               "see offsets.c");
 
 /* ---- setup and teardown ---- */
 

@@ -98,6 +98,7 @@ int weir__new(weir_stream **s, const struct weir__sink *sink, const struct weir_
     config->sink = sink;
     config->fd = -1;
     config->pid = (int)getpid();
+    config->layout = WEIR__PRIVATE_LAYOUT;
     copy_options(config, options);
     if (config->locking && !atomic_load_explicit(&weir__membarrier, memory_order_relaxed))
         weir__membarrier_register();
