@@ -16,6 +16,7 @@ mod kept_records;
 mod known_objects;
 mod logger;
 mod open_descriptors;
+mod outside_write;
 mod pending_bytes;
 mod process_images;
 mod process_streams;
@@ -50,6 +51,7 @@ pub use hook::{Hook, HookVariable, IgnoresEnvironment};
 pub use joined_streams::{JoinedStreams, join_pending};
 pub use kept_records::kept_records;
 pub use logger::logger_of;
+pub use outside_write::OutsideWrite;
 pub use pending_bytes::{CountWord, FlushPosition, InnerStream, MemoryStore, PendingBytes, StreamCopy};
 pub use process_images::{
     functions, language_of_unreadable, unreadable, unreadable_of_file, walkers, walkers_missing,

@@ -3,6 +3,7 @@
 use weir_model::trace::RuntimeId;
 
 use crate::joined_streams::JoinedStreams;
+use crate::outside_write::OutsideWrite;
 
 /// The pending bytes of one stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +54,8 @@ pub struct PendingBytes {
     pub copies: Vec<StreamCopy>,
     /// Only the end of its file shows how many bytes are pending. peek, flush and trace leave the stream out.
     pub(crate) is_ambiguous: bool,
+    /// The terms of a write by weir.
+    pub outside: OutsideWrite,
 }
 
 /// A copy of a stream with its own number of bytes. A move leaves one behind; it is used no more.
@@ -70,7 +73,10 @@ impl PendingBytes {
     /// Returns how many of the first bytes can be written while the process lives. Those of a stream that a search found
     /// must be surely unwritten. Those that a flush hands to another stream are written by the program only.
     pub fn early_len(&self) -> usize {
-        if self.inner.is_some() || self.found_by_search && (self.data_address.is_none() || !self.unwritten) {
+        if self.outside.early_refusal.is_some()
+            || self.inner.is_some()
+            || self.found_by_search && (self.data_address.is_none() || !self.unwritten)
+        {
             return 0;
         }
         match self.by_lines {
@@ -250,6 +256,7 @@ mod tests {
             unwritten: false,
             copies: Vec::new(),
             is_ambiguous: false,
+            outside: OutsideWrite::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 
+use crate::outside_write::OutsideWrite;
 use crate::pending_bytes::{
     CountWord, FlushPosition, InnerStream, MemoryStore, PartialStore, PendingBytes, StreamCopy,
 };
@@ -25,6 +26,9 @@ pub struct StreamBuffer {
     pub(crate) unwritten: bool,
     pub(crate) copies: Vec<StreamCopy>,
     pub(crate) is_ambiguous: bool,
+    pub(crate) outside: OutsideWrite,
+    /// The bytes before the pending ones that an asynchronous write may not have written. `buffer` does not count them.
+    pub(crate) in_flight: Vec<u8>,
     /// The stores are known only while all threads are stopped, see [`crate::Walker::pending_of_stopped`].
     pub(crate) is_drained_when_stopped: bool,
     /// Address of the word that changes at each write into the buffer, if it is known.
@@ -50,6 +54,8 @@ impl StreamBuffer {
             unwritten: false,
             copies: Vec::new(),
             is_ambiguous: false,
+            outside: OutsideWrite::default(),
+            in_flight: Vec::new(),
             is_drained_when_stopped: false,
             watch_address: None,
         }
@@ -95,8 +101,10 @@ impl StreamBuffer {
         let converted = self.buffer.converted_bytes();
         let Buffer { walker, address, fd, buffer_bytes, pending_bytes, mut pending, found_by_search, .. } =
             self.buffer;
-        let stream = converted > 0 && fd >= 0 && pending.len() as u64 == pending_bytes;
+        let has_bytes = converted > 0 || !self.in_flight.is_empty();
+        let stream = has_bytes && fd >= 0 && pending.len() as u64 == pending_bytes;
         pending.truncate(usize::try_from(converted).unwrap_or(0));
+        pending.splice(0..0, self.in_flight);
         stream.then_some(PendingBytes {
             walker,
             stream: address,
@@ -119,6 +127,7 @@ impl StreamBuffer {
             unwritten: self.unwritten,
             copies: self.copies,
             is_ambiguous: self.is_ambiguous,
+            outside: self.outside,
         })
     }
 }

@@ -8,6 +8,8 @@ use std::process::Command;
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 
+use weir_walkers::{MemoryStore, OutsideWrite};
+
 use support::{Waiting, compile};
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -56,6 +58,19 @@ fn linked_in_either_way() {
     }
 }
 
+/// A program with another version of libweir has other offsets: nothing may be stored there.
+fn refuses_another_layout(waiting: &Waiting, stream: u64) {
+    let address = stream + rustix::param::page_size() as u64 + 79;
+    let set = |layout: u8| waiting.store(&[MemoryStore { address, bytes: vec![layout] }]);
+    let read = || waiting.pending().into_iter().find(|one| one.stream == stream).unwrap();
+    assert_eq!((read().outside, read().drain_stores.is_empty()), (OutsideWrite::default(), false));
+    set(0);
+    let of_another_version = read();
+    assert!(of_another_version.outside.refusal.is_some_and(|why| why.contains("version")));
+    assert_eq!((of_another_version.early_len(), of_another_version.drain_stores), (0, vec![]));
+    set(1);
+}
+
 fn check(waiting: &Waiting) {
     let mut found = waiting.buffers();
     found.retain(|one| one.walker == RuntimeId::LIBWEIR);
@@ -81,6 +96,7 @@ fn check(waiting: &Waiting) {
     assert_eq!((full.bytes.len(), &full.bytes[..256]), (300, expected.as_slice()));
     assert_eq!((pending.len(), full.locked), (4, Some(false)));
     waiting.store(&full.partial_drain(200).unwrap());
+    refuses_another_layout(waiting, full.stream);
     let left = waiting.pending();
     assert_eq!(left.iter().find(|one| one.fd == full.fd).unwrap().bytes, full.bytes[200..]);
     left.iter().for_each(|one| waiting.store(&one.drain_stores));

@@ -47,6 +47,8 @@ enum Why {
     FullFile,
     ChangedByThread,
     NotStopped,
+    /// Only the program can write the bytes, for this reason.
+    Refused(&'static str),
 }
 
 impl CommonRest {
@@ -55,6 +57,7 @@ impl CommonRest {
             Why::FullFile => "it took no bytes for a second",
             Why::ChangedByThread => "another thread was changing the stream",
             Why::NotStopped => "the process could not be stopped",
+            Why::Refused(why) => why,
         };
         let path = proc::descriptor(child, self.fd).unwrap_or_default();
         let (label, bytes) = (proc::label(parent), self.bytes);
@@ -99,6 +102,10 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) -> Vec<Com
             || tracees.written_ahead.has_unread_outer(parent, one.stream, &one.bytes, one.joined.is_some());
         if !common || is_moving {
             left.push(CommonRest { fd: one.fd, bytes: one.bytes.len(), why: Why::ChangedByThread });
+            continue;
+        }
+        if let Some(why) = one.outside.early_refusal {
+            left.push(CommonRest { fd: one.fd, bytes: one.bytes.len(), why: Why::Refused(why) });
             continue;
         }
         if before == 0 && new.is_empty() {

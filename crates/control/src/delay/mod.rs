@@ -18,7 +18,7 @@ mod move_step_test;
 pub(crate) mod skip;
 pub(crate) mod write_ahead;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use weir_sys::clock::now_ns;
@@ -61,6 +61,8 @@ pub(crate) struct DelayHandler {
     /// Snapshots by process and stream address.
     snapshots: HashMap<u32, HashMap<u64, PendingSnapshot>>,
     compared: ComparedStreams,
+    /// The streams of each process of which a limitation says that weir does not write them early.
+    refused: HashMap<u32, HashSet<u64>>,
     ticks: u32,
 }
 
@@ -90,8 +92,15 @@ impl DelayHandler {
             due_age: most / 5,
             snapshots: HashMap::new(),
             compared: ComparedStreams::default(),
+            refused: HashMap::new(),
             ticks: 0,
         }
+    }
+
+    fn forget(&mut self, pid: u32) {
+        self.snapshots.remove(&pid);
+        self.refused.remove(&pid);
+        self.compared.forget(pid);
     }
 
     fn check_process(&mut self, tracees: &mut Tracees, pid: u32, now: u64) {
@@ -104,20 +113,30 @@ impl DelayHandler {
         self.compared.write_due(tracees, (pid, tid), &pending, self.due_age);
         pending.retain(|one| one.copies.is_empty());
         let pending = join_pending(pending);
+        let refused = self.refused.entry(pid).or_default();
         let snapshots = self.snapshots.entry(pid).or_default();
         // The parent writes bytes that a child has inherited. The child may end without writing them.
         let settled = |one: &PendingBytes| {
             let ahead = tracees.written_ahead.prefix_len(pid, one.stream, &one.bytes);
             ahead.max(tracees.inherited_len(pid, one))
         };
+        let is_refused =
+            |one: &PendingBytes| one.outside.early_refusal.is_some() && !refused.contains(&one.stream);
         let waiting: Vec<&PendingBytes> =
-            pending.iter().filter(|one| settled(one) < one.early_len()).collect();
+            pending.iter().filter(|one| settled(one) < one.early_len() || is_refused(one)).collect();
         snapshots.retain(|stream, _| waiting.iter().any(|one| one.stream == *stream));
         let mut due = false;
         let mut cpu_times: Option<HashMap<u32, u64>> = None;
         for one in waiting {
             match snapshots.get(&one.stream).filter(|before| one.bytes.starts_with(&before.bytes)) {
-                Some(before) => due |= now >= before.taken_at_ns + self.due_age.as_nanos() as u64,
+                Some(before) if now < before.taken_at_ns + self.due_age.as_nanos() as u64 => {}
+                Some(_) => match one.outside.early_refusal {
+                    Some(why) => {
+                        tracees.note_refusal(pid, tid, one.fd, why);
+                        refused.insert(one.stream);
+                    }
+                    None => due = true,
+                },
                 None => {
                     let snapshot = PendingSnapshot {
                         bytes: one.bytes.clone(),
@@ -159,18 +178,15 @@ impl LifecycleHandler for DelayHandler {
     }
 
     fn on_exec(&mut self, _tracees: &mut Tracees, pid: u32) {
-        self.snapshots.remove(&pid);
-        self.compared.forget(pid);
+        self.forget(pid);
     }
 
     fn on_reaped(&mut self, _tracees: &mut Tracees, pid: u32) {
-        self.snapshots.remove(&pid);
-        self.compared.forget(pid);
+        self.forget(pid);
     }
 
     fn on_detached(&mut self, _tracees: &mut Tracees, pid: u32) {
-        self.snapshots.remove(&pid);
-        self.compared.forget(pid);
+        self.forget(pid);
     }
 
     fn on_tick(&mut self, tracees: &mut Tracees, now: u64) {

@@ -70,6 +70,9 @@ pub(crate) fn drain_stream(
         return;
     }
     let file = if new.is_empty() { None } else { tracees.open_unless_messages(pid, thread, pending) };
+    if file.as_ref().is_some_and(|file| file.begins_with_long_record(new)) {
+        tracees.note_refusal(pid, thread.tid, pending.fd, "a record is too long for one write to a pipe");
+    }
     let written = before + file.map_or(0, |file| tracees.write_ahead(pid, &file, new));
     let stores = if empty && pending.locked != Some(true) { pending.stores_without(written) } else { None };
     if let Some(stores) = stores.filter(|_| written > 0)

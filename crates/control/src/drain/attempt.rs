@@ -269,6 +269,9 @@ fn write_stream(
     if one.locked == Some(true) {
         return Err(Obstacle::temporary(lock_text(thread.tid, one)));
     }
+    if let Some(why) = one.outside.early_refusal {
+        return Err(Obstacle::permanent(why));
+    }
     if one.drain_stores.is_empty() && one.walker == RuntimeId::GO {
         return Err(Obstacle::temporary(
             "weir cannot tell now whether the program still uses this bufio.Writer",
@@ -285,7 +288,8 @@ fn write_stream(
     }
     check_stores(memory, &one.drain_stores).map_err(|error| failed("its memory", &error))?;
     let file = ForeignFile::open(thread, one.fd, threads)
-        .map_err(|error: ForeignFileError| Obstacle::permanent(error.to_string()))?;
+        .map_err(|error: ForeignFileError| Obstacle::permanent(error.to_string()))?
+        .of_records(one.outside.record_end, false);
     if !one.can_drain_partially() && !file.takes_whole(one.bytes.len()) {
         let why = "not all of it fits into the pipe, and this stream cannot keep a part; its reader is late";
         return Err(Obstacle::temporary(why));
@@ -308,6 +312,11 @@ fn write_and_store(
     };
     let obstacle = match (&progress.error, progress.written == one.bytes.len()) {
         (Some(error), _) => Some(failed("write", error)),
+        (None, false) if file.begins_with_long_record(&one.bytes[progress.written..]) => {
+            Some(Obstacle::permanent(
+                "the next record is too long for one write to a pipe: the program writes it whole",
+            ))
+        }
         (None, false) => {
             Some(Obstacle::temporary("the pipe, socket or terminal is full: its reader is late"))
         }

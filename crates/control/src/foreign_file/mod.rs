@@ -27,7 +27,7 @@ use weir_sys::write_as::{ChildCredentials, WriteProgress};
 use weir_sys::writer_identity::{WriterIdentity, has_seccomp_filter};
 use weir_walkers::FlushPosition;
 
-use self::sink::Sink;
+use self::sink::{RecordRule, Sink};
 
 /// A thread whose descriptors weir writes to, and its identity, which is read once. The thread must not run while this
 /// exists, because it could take another identity.
@@ -107,6 +107,19 @@ impl ForeignFile {
         Ok(ForeignFile { sink, writer: writer(thread, fd, stopped)?, file })
     }
 
+    /// Returns the file for bytes that are records, if `record_end` is the last byte of each: a write to a pipe has whole ones. A record
+    /// that is too long for one write stays, unless `divides_long`.
+    #[must_use]
+    pub fn of_records(self, record_end: Option<u8>, divides_long: bool) -> ForeignFile {
+        let rule = record_end.map(|end| RecordRule { end, divides_long });
+        ForeignFile { sink: self.sink.with_records(rule), ..self }
+    }
+
+    /// Returns whether the first of the bytes are a record that stays, see [`ForeignFile::of_records`].
+    pub fn begins_with_long_record(&self, bytes: &[u8]) -> bool {
+        self.sink.begins_with_long_record(bytes)
+    }
+
     /// Returns whether bytes may be written ahead of the program. In a file that is open for reading and writing the
     /// program could notice it: the offset depends on what the program has flushed. With `only_writes` the stream never
     /// reads. Then the end of such a file allows it too, because a read finds nothing there before and after. Go opens files
@@ -157,7 +170,7 @@ impl ForeignFile {
     /// Writes as many bytes as the file takes now.
     pub fn write_available(&self, bytes: &[u8]) -> WriteOutcome {
         // A write that would bring nothing must not cost a stop or a child.
-        match self.sink.next_length(self.file.as_fd(), bytes.len()) {
+        match self.sink.next_length(self.file.as_fd(), bytes) {
             Ok(0) => return WriteOutcome::default(),
             Err(errno) => return WriteOutcome { error: Some(errno.into()), ..WriteOutcome::default() },
             Ok(_) => {}
@@ -215,7 +228,7 @@ fn write_under_filters(
     let mut outcome = WriteOutcome::default();
     while outcome.written < bytes.len() {
         let rest = &bytes[outcome.written..];
-        let piece = match sink.next_length(file, rest.len()) {
+        let piece = match sink.next_length(file, rest) {
             Ok(0) => break,
             Ok(length) => &rest[..length],
             Err(errno) => return WriteOutcome { error: Some(errno.into()), ..outcome },
@@ -291,7 +304,7 @@ fn write_pieces(
 ) -> rustix::io::Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
-        let length = sink.next_length(file, rest.len())?;
+        let length = sink.next_length(file, rest)?;
         let written = match write_piece(file, sink.kind(), &rest[..length]) {
             // Another writer has filled the pipe, or a timer has interrupted the write.
             Err(Errno::INTR | Errno::AGAIN) | Ok(0) => break,

@@ -42,6 +42,16 @@ pub(super) struct Sink {
     size_limit: Option<u64>,
     appends: bool,
     pub read_write: bool,
+    records: Option<RecordRule>,
+}
+
+/// How bytes are divided that consist of records.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecordRule {
+    /// The last byte of each record.
+    pub end: u8,
+    /// A record that is too long for one write is divided.
+    pub divides_long: bool,
 }
 
 /// Returns why weir does not even duplicate a descriptor of process `pid`: another user serves its file. A close of the
@@ -100,6 +110,7 @@ impl Sink {
             appends: flags.contains(OFlags::APPEND),
             read_write: matches!(kind, FileType::RegularFile | FileType::BlockDevice)
                 && flags.contains(OFlags::RDWR),
+            records: None,
         })
     }
 
@@ -107,6 +118,16 @@ impl Sink {
     #[cfg(test)]
     pub fn with_limit(file: BorrowedFd, limit: u64) -> rustix::io::Result<Sink> {
         Ok(Sink { size_limit: Some(limit), ..Sink::of(std::process::id(), file)? })
+    }
+
+    /// Returns the sink with a rule for the bytes.
+    pub fn with_records(self, records: Option<RecordRule>) -> Sink {
+        Sink { records, ..self }
+    }
+
+    /// Returns whether the first of the bytes are a record that one write to a pipe may divide, and that stays therefore.
+    pub fn begins_with_long_record(&self, bytes: &[u8]) -> bool {
+        self.kind == FileType::Fifo && !bytes.is_empty() && self.whole_records(bytes, PIPE_BUF) == 0
     }
 
     pub fn kind(&self) -> FileType {
@@ -135,13 +156,31 @@ impl Sink {
 
     /// Returns whether a write may wait for a reader, and a reader is there.
     pub fn may_take_more(&self, file: BorrowedFd) -> bool {
-        !self.never_waits() && self.next_length(file, 1).is_ok()
+        !self.never_waits() && self.room(file, 1).is_ok()
     }
 
     /// Returns how many of the next `bytes` one write may bring without waiting; 0 if the file takes none now. Fails with
     /// EPIPE if a pipe has no reader, and with EFBIG at the process's limit: a write would raise a signal.
     /// Async-signal-safe.
-    pub fn next_length(&self, file: BorrowedFd, bytes: usize) -> rustix::io::Result<usize> {
+    pub fn next_length(&self, file: BorrowedFd, bytes: &[u8]) -> rustix::io::Result<usize> {
+        Ok(self.whole_records(bytes, self.room(file, bytes.len())?))
+    }
+
+    /// Returns how many of the bytes, at most `most`, are whole records. Only a write to a pipe is one piece for all its readers and
+    /// writers, and only up to [`PIPE_BUF`].
+    fn whole_records(&self, bytes: &[u8], most: usize) -> usize {
+        let Some(rule) = self.records.filter(|_| self.kind == FileType::Fifo && most < bytes.len()) else {
+            return most.min(bytes.len());
+        };
+        match bytes[..most].iter().rposition(|byte| *byte == rule.end) {
+            Some(at) => at + 1,
+            None if rule.divides_long => most,
+            None => 0,
+        }
+    }
+
+    /// As [`Sink::next_length`], for bytes that can be divided anywhere.
+    fn room(&self, file: BorrowedFd, bytes: usize) -> rustix::io::Result<usize> {
         if self.never_waits() {
             return self.size_left(file).map(|left| left.map_or(bytes, |left| bytes.min(left)));
         }

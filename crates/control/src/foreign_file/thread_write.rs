@@ -60,7 +60,7 @@ impl ThreadWriter {
         self.mapping = mapping as u64;
         while self.outcome.written < bytes.len() {
             let rest = &bytes[self.outcome.written..];
-            let length = match sink.next_length(file, rest.len().min(copied)) {
+            let length = match sink.next_length(file, &rest[..rest.len().min(copied)]) {
                 Ok(0) => break,
                 Ok(length) => length,
                 Err(errno) => {

@@ -47,7 +47,7 @@ pub(super) fn unwritten_objects(tracees: &Tracees, pid: u32, tid: u32) -> Vec<Un
             .filter_map(|(address, bytes)| objects.unwritten_part(one, address, bytes, &process.last_writes))
             .max_by_key(Vec::len)?;
         let (stream, fd) = (one.writer.address, one.writer.fd);
-        Some(UnwrittenStream { stream, fd, bytes, is_unsure: false, position: None })
+        Some(UnwrittenStream { stream, ..UnwrittenStream::unknown(fd, bytes) })
     };
     texts.iter().filter_map(unwritten).collect()
 }

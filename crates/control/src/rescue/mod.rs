@@ -8,6 +8,7 @@ mod cpython_handoff;
 mod in_use;
 #[cfg(target_arch = "x86_64")]
 mod interrupted_store;
+mod job;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod killed_thread;
 pub(crate) mod last_write;
@@ -30,13 +31,10 @@ mod unseen_files;
 use std::collections::HashMap;
 
 use self::in_use::mark_in_use;
-use weir_model::run::RescuedBytes;
-use weir_model::trace::Exit;
-use weir_sys::clock::now_ns;
 use weir_sys::memory::{Memory, ProcessMemory};
-use weir_sys::proc;
-use weir_walkers::{FlushPosition, PendingBytes};
+use weir_walkers::{FlushPosition, OutsideWrite, PendingBytes};
 
+use self::job::RescueJob;
 #[cfg(target_arch = "x86_64")]
 use self::killed_thread::KilledThread;
 #[cfg(target_arch = "x86_64")]
@@ -45,11 +43,8 @@ use self::replay::{Replay, ReplayState};
 use self::replay_process::{ReplayedMemory, ReplayedWrite};
 #[cfg(target_arch = "x86_64")]
 use self::stream_replay::StreamReplays;
-use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread, WriteOutcome};
+use crate::foreign_file::TargetThread;
 use crate::supervise::{LifecycleHandler, TracedProcess, Tracees};
-
-/// The time without progress after which a full pipe or terminal is given up and its bytes are saved.
-const WRITE_TIMEOUT_NS: u64 = 5_000_000_000;
 
 /// Rescues the pending bytes of dying processes.
 #[derive(Default)]
@@ -79,13 +74,27 @@ pub(crate) struct UnwrittenStream {
     pub is_unsure: bool,
     /// As [`PendingBytes::flush_position`], of the unwritten bytes.
     pub position: Option<FlushPosition>,
+    /// As [`PendingBytes::outside`].
+    pub outside: OutsideWrite,
 }
 
 impl UnwrittenStream {
     /// Makes the unwritten bytes of a stream that is known.
     fn of(pending: &PendingBytes, bytes: Vec<u8>) -> UnwrittenStream {
         let position = pending.flush_position.map(|one| one.of_rest(pending.bytes.len(), bytes.len()));
-        UnwrittenStream { stream: pending.stream, fd: pending.fd, bytes, is_unsure: false, position }
+        let outside = pending.outside;
+        UnwrittenStream {
+            stream: pending.stream,
+            position,
+            outside,
+            ..UnwrittenStream::unknown(pending.fd, bytes)
+        }
+    }
+
+    /// Makes the unwritten bytes of no known stream.
+    fn unknown(fd: i32, bytes: Vec<u8>) -> UnwrittenStream {
+        let outside = OutsideWrite::default();
+        UnwrittenStream { stream: 0, fd, bytes, is_unsure: false, position: None, outside }
     }
 
     /// Sets the position of the bytes that a replay has left of a stream. It is unknown if they are other bytes than those that
@@ -103,19 +112,6 @@ impl UnwrittenStream {
         self.is_unsure |= self.position.is_none();
         self
     }
-}
-
-/// The write of one stream's bytes.
-struct RescueJob {
-    rescued: RescuedBytes,
-    file: Result<ForeignFile, ForeignFileError>,
-    /// Where the first byte goes, until it is written.
-    position: Option<FlushPosition>,
-    /// The owner of the bytes if the file does not take them.
-    owner: Option<save::Owner>,
-    bytes: Vec<u8>,
-    written: usize,
-    last_progress_ns: u64,
 }
 
 impl LifecycleHandler for RescueHandler {
@@ -328,7 +324,7 @@ pub(crate) fn replayed_streams(
             Some(one) => drop(one.bytes.splice(0..0, bytes.iter().copied())),
             None => {
                 let (fd, bytes) = (*fd, bytes.clone());
-                unwritten.push(UnwrittenStream { stream: 0, fd, bytes, is_unsure: false, position: None })
+                unwritten.push(UnwrittenStream::unknown(fd, bytes))
             }
         }
     }
@@ -341,60 +337,4 @@ pub(crate) fn replayed_streams(
         None => one,
     };
     unwritten.into_iter().map(place).collect()
-}
-
-impl RescueJob {
-    /// Makes a job; None if there are no bytes, or the program has closed the descriptor.
-    fn new(pid: u32, thread: &TargetThread, status: i32, unwritten: UnwrittenStream) -> Option<RescueJob> {
-        let UnwrittenStream { fd, bytes, is_unsure, position, .. } = unwritten;
-        let tid = thread.tid;
-        let target = proc::descriptor(tid, fd).filter(|_| !bytes.is_empty())?;
-        let rescued = RescuedBytes {
-            pid,
-            comm: proc::comm(pid),
-            fd,
-            path: target,
-            bytes: bytes.len() as u64,
-            exit: Exit::of_status(status),
-            saved: None,
-        };
-        // A thread in its exit stop makes no calls any more.
-        let file = match is_unsure {
-            true => Err(ForeignFileError::Refused("the program may have written them already".into())),
-            false => ForeignFile::open(thread, fd, &[]),
-        };
-        let owner = save::owner_of(tid);
-        Some(RescueJob { rescued, file, position, owner, bytes, written: 0, last_progress_ns: now_ns() })
-    }
-
-    /// Writes or saves bytes. Returns whether the job is finished.
-    fn advance(&mut self, tracees: &mut Tracees) -> bool {
-        if let (Some(position), Ok(file)) = (self.position.take(), &self.file)
-            && let Err(error) = file.move_to(&position)
-        {
-            self.file = Err(error);
-        }
-        let why = match &self.file {
-            Ok(file) => {
-                let WriteOutcome { written, error, .. } = file.write_available(&self.bytes[self.written..]);
-                self.written += written;
-                if written > 0 {
-                    self.last_progress_ns = now_ns();
-                }
-                match error {
-                    None if self.written == self.bytes.len() => return true,
-                    None if now_ns() < self.last_progress_ns + WRITE_TIMEOUT_NS => return false,
-                    None => "it took no bytes for 5 s".to_string(),
-                    Some(error) if save::has_no_reader(self.rescued.exit, &error) => {
-                        self.rescued.bytes = self.written as u64;
-                        return true;
-                    }
-                    Some(error) => weir_sys::error::errno_text(&error),
-                }
-            }
-            Err(error) => error.to_string(),
-        };
-        save::save_or_report(tracees, &mut self.rescued, self.owner, &self.bytes[self.written..], why);
-        true
-    }
 }

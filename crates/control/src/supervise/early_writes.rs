@@ -30,7 +30,8 @@ impl Tracees {
         stream: &PendingBytes,
     ) -> Option<ForeignFile> {
         let fd = stream.fd;
-        let file = ForeignFile::open(thread, fd, &self.threads_for_calls(pid));
+        let file = ForeignFile::open(thread, fd, &self.threads_for_calls(pid))
+            .map(|file| file.of_records(stream.outside.record_end, false));
         let why = match &file {
             Err(ForeignFileError::Refused(why)) => Some(why.clone()),
             // The descriptor itself may be closed meanwhile.
@@ -38,7 +39,7 @@ impl Tracees {
             _ => None,
         };
         if let Some(why) = why {
-            self.note_refusal(pid, thread, fd, &why);
+            self.note_refusal(pid, thread.tid, fd, &why);
         }
         // The streams that a search finds are those of types that only write.
         file.ok().filter(|file| file.allows_writing_ahead(stream.found_by_search))
@@ -56,12 +57,13 @@ impl Tracees {
             return Some(file);
         }
         let why = "each write to it is one message, which would be divided";
-        self.note_refusal(pid, thread, stream.fd, why);
+        self.note_refusal(pid, thread.tid, stream.fd, why);
         None
     }
 
-    fn note_refusal(&mut self, pid: u32, thread: &TargetThread, fd: i32, why: &str) {
-        let path = proc::descriptor(thread.tid, fd).unwrap_or_default();
+    /// Notes as a limitation that weir does not write the bytes for a descriptor of a process early.
+    pub(crate) fn note_refusal(&mut self, pid: u32, tid: u32, fd: i32, why: &str) {
+        let path = proc::descriptor(tid, fd).unwrap_or_default();
         self.add_limitation(format!(
             "{}: its bytes for {path} are not written early: {why}",
             proc::label(pid)

@@ -1,5 +1,7 @@
 //! libweir: streams in anonymous pages that begin with a magic number.
 
+use std::ops::Range;
+
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::maps::{MappedRegion, MappingKind};
@@ -7,6 +9,7 @@ use weir_sys::memory::Memory;
 
 use crate::Walker;
 use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, read_stable, structure, word};
+use crate::outside_write::OutsideWrite;
 use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::{BufferAccess, Detected, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
@@ -48,17 +51,26 @@ const HEAD: usize = 80;
 /// Offset in the head of the stream: the end of the written bytes.
 const WRITTEN: usize = 32;
 
-/// Offsets in `struct weir__state` of private.h, which follows the stream.
+/// WEIR__PRIVATE_LAYOUT of private.h. offsets.c there has the offsets that follow.
+const PRIVATE_LAYOUT: u32 = 1;
+/// Offsets in `struct weir__state`, which begins with the stream.
 const HOT_LOCK: u64 = 128;
 const HOT_ERROR: u64 = 156;
 const HOT_POSITION: u64 = 176;
+const HOT_WRITTEN_BYTES: u64 = 320;
 
-/// Offsets in `struct weir__config` of private.h, in the page after the stream.
+/// Offsets in `struct weir__config`, in the page after the stream.
 const OWN_FD: u64 = 56;
-const OWN_LOCK_FILE: u64 = 76;
+/// A word whose first byte is `lock_file`, and whose last one is `layout`.
+const OWN_FLAGS: u64 = 76;
 const OWN_MODE: u64 = 80;
-/// The spill file, direct I/O, and the ring; 0 for a stream without them.
-const OWN_SPECIAL: [u64; 3] = [208, 224, 232];
+const OWN_SEPARATOR: u64 = 96;
+/// Addresses; 0 for a stream without them.
+const OWN_SPILL: u64 = 208;
+const OWN_DIRECT: u64 = 224;
+const OWN_URING: u64 = 232;
+/// WEIR_RECORD of weir.h.
+const RECORD: i32 = 4;
 
 /// The largest mapping that is searched page by page. A stream has a small mapping of its own, unless the kernel
 /// merged a few; of a larger mapping only the first page is read.
@@ -66,8 +78,6 @@ const MAX_MAPPING: u64 = 256 << 10;
 
 /// The walker of libweir. It leaves out streams whose buffer outlives the process (WEIR_KILL), because their bytes
 /// cannot be lost.
-///
-/// Those whose buffer outlives the process (WEIR_KILL) are left out: nothing of them is lost.
 #[derive(Debug)]
 pub struct LibweirStreams {
     /// The process, whose mappings are read at each snapshot.
@@ -138,15 +148,59 @@ pub(crate) fn read(
         ..Buffer::empty(RuntimeId::LIBWEIR, at, int(object, FD).max(-1))
     });
     stream.watch_address = Some(at + (HEAD + WRITTEN) as u64);
+    let first_pending = word(object, BUFFER).wrapping_add(drained);
+    add_outside_write(memory, at + page, first_pending..first_pending.saturating_add(pending), &mut stream)?;
     if pending > 0 {
         add_drain(memory, at, page, (drained, pending), &mut stream);
     }
     Some(stream)
 }
 
-/// Adds the stores that drain the stream as the library's timer does: the bytes count as drained, and the owner
-/// resets the offsets later. A known file position becomes unknown, and the library reads it again when needed.
-/// Streams with a ring, direct I/O, a spill file or a lock on the file have more state and get no stores.
+/// Adds the terms of a write from outside, and the bytes that a ring has taken from the buffer.
+///
+/// With WEIR_LOCK_FILE the bytes belong at the end of the file at a time at which no other writer has its lock. The kernel takes
+/// a ring's bytes at any time, and the write that the library makes of them then is no system call that weir could skip. A
+/// direct write keeps the file's offset on whole blocks.
+fn add_outside_write(
+    memory: &dyn Memory,
+    own: u64,
+    pending: Range<u64>,
+    stream: &mut StreamBuffer,
+) -> Option<()> {
+    let flags = memory.i32(own + OWN_FLAGS).map_or(0, |flags| flags as u32);
+    let has = |field: u64| memory.u64(own + field).is_some_and(|address| address != 0);
+    stream.outside = if flags >> 24 != PRIVATE_LAYOUT {
+        OutsideWrite::never("weir does not know the layout of its stream: the program has another version of libweir")
+    } else if flags & 0xff != 0 {
+        OutsideWrite::never("the program writes it with the file locked (WEIR_LOCK_FILE)")
+    } else if has(OWN_SPILL) {
+        OutsideWrite::never("the bytes outlive the process (WEIR_KILL)")
+    } else if has(OWN_URING) {
+        let ring = memory.u64(own + OWN_URING)?;
+        let (from, bytes) = (memory.u64(ring)?, memory.u64(ring + 8)?);
+        stream.in_flight = match bytes {
+            0 => Vec::new(),
+            // Between the submission and the note of it the buffer has these bytes, too.
+            _ if pending.contains(&from) => Vec::new(),
+            _ => read_content(memory, from, bytes, MAX_BUFFER).filter(|_| bytes <= MAX_BUFFER)?,
+        };
+        match bytes {
+            0 => OutsideWrite::at_end("the program writes it by io_uring (WEIR_URING)"),
+            _ => OutsideWrite::never("an asynchronous write may have written the first of them (WEIR_URING)"),
+        }
+    } else if has(OWN_DIRECT) {
+        OutsideWrite::at_end("the program writes it without the page cache (WEIR_DIRECT)")
+    } else {
+        let is_record = memory.i32(own + OWN_MODE) == Some(RECORD);
+        let record_end = memory.i32(own + OWN_SEPARATOR).filter(|_| is_record);
+        OutsideWrite { record_end: record_end.and_then(|end| u8::try_from(end).ok()), ..OutsideWrite::default() }
+    };
+    Some(())
+}
+
+/// Adds the stores that drain the stream as the library's timer does: the bytes count as drained and written, and the owner
+/// resets the offsets later. Their sum is the number of bytes that the stream has accepted, by which weir_sync and weir_commit
+/// see what is new. A known file position becomes unknown, and the library reads it again when needed.
 fn add_drain(
     memory: &dyn Memory,
     at: u64,
@@ -155,18 +209,18 @@ fn add_drain(
     stream: &mut StreamBuffer,
 ) {
     let own = at + page;
-    let clear = |field: u64| memory.u64(own + field) == Some(0);
-    let plain = memory.i32(own + OWN_LOCK_FILE).is_some_and(|flags| flags & 0xff == 0);
     let well = memory.i32(at + HOT_ERROR) == Some(0) && memory.i32(own + OWN_FD) == Some(stream.buffer.fd);
     stream.lock_owner = memory.u64(at + HOT_LOCK).unwrap_or(0);
     stream.locked = Some(stream.lock_owner != 0);
-    let Some(position) = memory.u64(at + HOT_POSITION).filter(|_| plain && well) else { return };
-    if !OWN_SPECIAL.into_iter().all(clear) {
+    let is_drainable = well && stream.outside.early_refusal.is_none();
+    let (Some(position), Some(written)) = (memory.u64(at + HOT_POSITION), memory.u64(at + HOT_WRITTEN_BYTES)) else { return };
+    if !is_drainable {
         return;
     }
-    let drained_at = at + (HEAD + 40) as u64;
-    stream.drain_stores.push(MemoryStore::u64(drained_at, drained + pending));
-    stream.partial_stores.push(PartialStore::new(drained_at, StoredValue::WrittenPlus(drained)));
+    for (address, before) in [(at + (HEAD + 40) as u64, drained), (at + HOT_WRITTEN_BYTES, written)] {
+        stream.drain_stores.push(MemoryStore::u64(address, before.wrapping_add(pending)));
+        stream.partial_stores.push(PartialStore::new(address, StoredValue::WrittenPlus(before)));
+    }
     if position as i64 >= 0 {
         stream.drain_stores.push(MemoryStore::u64(at + HOT_POSITION, u64::MAX));
         stream.partial_stores.push(PartialStore::new(at + HOT_POSITION, StoredValue::Constant(u64::MAX)));
@@ -182,7 +236,7 @@ fn mode(memory: &dyn Memory, own: u64, fd: i32) -> Option<Mode> {
         1 => Some(Mode::None),
         2 => Some(Mode::Line),
         3 => Some(Mode::Full),
-        4 => Some(Mode::Record),
+        RECORD => Some(Mode::Record),
         _ => None,
     }
 }
