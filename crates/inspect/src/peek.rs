@@ -193,6 +193,7 @@ impl PeekSnapshot {
         let one = &preview.buffer;
         let shown = if one.pending_bytes == 0 { one.unread.as_slice() } else { one.pending.as_slice() };
         let path = proc::descriptor(pid, one.fd).unwrap_or_default();
+        let is_open = !path.is_empty();
         PeekStream {
             walker: one.walker,
             fd: one.fd,
@@ -207,7 +208,7 @@ impl PeekSnapshot {
             since_s: None,
             unread_bytes: one.unread_bytes,
             locked: preview.locked.filter(|_| one.pending_bytes > 0),
-            can_be_flushed: preview.can_be_drained && one.pending_bytes > 0 && one.fd >= 0,
+            can_be_flushed: preview.can_be_drained && one.pending_bytes > 0 && is_open,
             found_by_search: one.found_by_search,
             preview: escaped(shown),
             preview_bytes: shown.len() as u64,

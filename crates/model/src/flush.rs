@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::Untrusted;
 use crate::trace::RuntimeId;
 
+/// The most pending bytes of a process that `weir flush` writes without `--limit`.
+pub const DEFAULT_LIMIT: u64 = 48 << 20;
+
 /// Value of [`FlushDocument::schema`].
 pub const SCHEMA: &str = "weir-flush/1";
 

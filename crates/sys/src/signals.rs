@@ -192,6 +192,16 @@ pub(crate) fn block_forwarded(how: libc::c_int) {
     }
 }
 
+/// Blocks a signal in the calling thread.
+pub fn block(signal: i32) {
+    // SAFETY: zeroed is a valid set, which the calls fill and read.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&mut set, signal);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+    }
+}
+
 /// Blocks all signals in the calling thread.
 pub fn block_all() {
     // SAFETY: zeroed is a valid set, which the calls fill and read.

@@ -8,7 +8,7 @@ use crate::{DueSearch, MAX_BUFFER, PENDING_KEPT, PendingBytes, ThreadRegisters, 
 
 /// The number of pending bytes that weir reads of one process, unless the user sets another: far more than programs have. With all
 /// else weir fills at most 64 MiB for a process.
-pub const MAX_PENDING: u64 = 48 << 20;
+pub const MAX_PENDING: u64 = weir_model::flush::DEFAULT_LIMIT;
 
 /// The pending bytes of a process.
 #[derive(Debug, Default)]

@@ -105,6 +105,8 @@ fn write_with_threads_stopped(
     // A message says that a thread of the program makes a call for weir that does not return.
     let (sender, late) = std::sync::mpsc::channel();
     let write = move || {
+        // A stop of weir by the terminal (`stty tostop`) would leave the program's threads stopped. Children inherit the mask.
+        weir_sys::signals::block(libc::SIGTTOU);
         let stopped = StoppedThreads::stop(process, targets);
         let written = stopped.and_then(|stopped| match drain.has_same_image() {
             true => Ok(write_streams(drain, streams, targets, &stopped, result)),
@@ -212,10 +214,6 @@ fn write_streams(
     let mut emptied = HashSet::new();
     for one in pending.streams {
         let bytes = one.bytes.len() as u64;
-        // The threads were not checked for a stream that is new since.
-        if !proc::descriptor(pid, one.fd).is_some_and(|target| targets.contains(&target)) {
-            continue;
-        }
         let stream = PendingStream {
             walker: one.walker,
             address: one.stream,
@@ -224,8 +222,10 @@ fn write_streams(
             unconverted: 0,
             copy: drain.copy(one.stream, one.fd, &one.bytes).cloned(),
         };
-        let written = match &stream.copy {
-            Some(copy) => Err(Obstacle::copy(copy, bytes)),
+        let obstacle = obstacle_of_target(pid, one.fd, targets);
+        let obstacle = obstacle.or_else(|| stream.copy.as_ref().map(|copy| Obstacle::copy(copy, bytes)));
+        let written = match obstacle {
+            Some(obstacle) => Err(obstacle),
             None if is_after_others(&one, &emptied) => Err(Obstacle::temporary(
                 "the bytes of the C library's stream come before its own and are left",
             )),
@@ -241,6 +241,20 @@ fn write_streams(
     }
     note_unconverted(result, pid, streams);
     Ok(())
+}
+
+/// Returns the reason why nothing can be written to a descriptor, if there is one.
+fn obstacle_of_target(pid: u32, fd: i32, targets: &[Untrusted]) -> Option<Obstacle> {
+    match proc::descriptor(pid, fd) {
+        None => Some(Obstacle::permanent(format!(
+            "the program has closed descriptor {fd}, so a write of these bytes fails (EBADF)"
+        ))),
+        // The threads were not checked for a stream that is new since.
+        Some(target) if !targets.contains(&target) => {
+            Some(Obstacle::temporary(format!("descriptor {fd} has been opened meanwhile")))
+        }
+        Some(_) => None,
+    }
 }
 
 /// Notes the bytes that the program still converts, of each stream whose other bytes are written.

@@ -1,6 +1,7 @@
 //! Labels of streams, times and states.
 
 use weir_model::duration::format_seconds;
+use weir_model::flush::DEFAULT_LIMIT;
 use weir_model::peek::{MainThreadState, Peek, PeekStream};
 use weir_model::trace::RuntimeId;
 use weir_model::{Mode, Size, StreamKind};
@@ -26,6 +27,7 @@ pub(super) fn target(stream: &PeekStream) -> String {
             true => format!("{name} → no reader"),
             false => format!("{name} → no reader seen"),
         },
+        [] if is_closed(stream) => "closed".into(),
         [] => name,
         [one] => format!("{name} {sign} {} {}", one.comm, one.pid),
         [one, rest @ ..] => format!("{name} {sign} {} {} +{}", one.comm, one.pid, rest.len()),
@@ -44,10 +46,27 @@ fn lacks_reader(stream: &PeekStream) -> bool {
         && stream.peers_complete
 }
 
+/// Returns whether the program has closed the descriptor of a stream: a write to it fails.
+fn is_closed(stream: &PeekStream) -> bool {
+    stream.fd >= 0 && stream.path.is_empty()
+}
+
 /// Returns whether `weir flush`, or `weir run` the next time, can write the pending bytes of a stream.
 pub(super) fn can_be_written(stream: &PeekStream) -> bool {
     let in_reach = stream.can_be_flushed || !stream.found_by_search && stream.unconverted_bytes == 0;
-    stream.pending_bytes > 0 && stream.fd >= 0 && in_reach && !lacks_reader(stream)
+    stream.pending_bytes > 0 && stream.fd >= 0 && in_reach && !lacks_reader(stream) && !is_closed(stream)
+}
+
+/// Returns the command that writes the pending bytes now; None if weir flush can write none of them.
+pub(super) fn flush_command(peek: &Peek) -> Option<String> {
+    if !peek.streams.iter().any(|stream| stream.can_be_flushed && can_be_written(stream)) {
+        return None;
+    }
+    let all = peek.streams.iter().fold(0u64, |sum, stream| sum.saturating_add(stream.pending_bytes));
+    Some(match all.div_ceil(1 << 20) {
+        mebibytes if all > DEFAULT_LIMIT => format!("weir flush --limit {mebibytes}M {}", peek.pid),
+        _ => format!("weir flush {}", peek.pid),
+    })
 }
 
 /// Returns mode and buffer of a stream: `full 8 KiB`.
@@ -82,6 +101,7 @@ pub(super) fn appears(stream: &PeekStream) -> String {
     let end = at_end(stream);
     match stream.mode {
         _ if stream.pending_bytes == 0 => "when it reads on".into(),
+        _ if is_closed(stream) => "EBADF until it is open".into(),
         _ if lacks_reader(stream) && is_unnamed_pipe(stream) => "never: SIGPIPE or EPIPE".into(),
         _ if lacks_reader(stream) => "EPIPE until it has a reader".into(),
         Some(Mode::Line) => format!("at newline, {end}"),
@@ -191,6 +211,24 @@ mod tests {
         assert_eq!(of("pipe:[7]", true), ("never: SIGPIPE or EPIPE".into(), false));
         assert_eq!(of("/tmp/fifo", true), ("EPIPE until it has a reader".into(), false));
         assert_eq!(of("pipe:[7]", false), ("in 8,151 B, or at exit".into(), true));
+    }
+
+    #[test]
+    fn bytes_for_a_closed_descriptor_cannot_be_written() {
+        let mut peek = crate::peek::screen::tests::peek();
+        peek.streams.truncate(1);
+        assert_eq!(flush_command(&peek), Some("weir flush 4711".into()));
+        peek.streams[0].pending_bytes = DEFAULT_LIMIT + 1;
+        assert_eq!(flush_command(&peek), Some("weir flush --limit 49M 4711".into()));
+        let stream = PeekStream {
+            path: "".into(),
+            peers: Vec::new(),
+            kind: StreamKind::Other,
+            ..peek.streams[0].clone()
+        };
+        assert_eq!((target(&stream), appears(&stream)), ("closed".into(), "EBADF until it is open".into()));
+        peek.streams[0] = stream;
+        assert_eq!(flush_command(&peek), None);
     }
 
     #[test]

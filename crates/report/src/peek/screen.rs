@@ -194,7 +194,7 @@ fn commands(peek: &Peek, style: &Style, text: &mut String) {
     if !peek.streams.iter().any(labels::can_be_written) {
         return;
     }
-    let now = format!("write it out now:  weir flush {}", peek.pid);
+    let now = labels::flush_command(peek).map(|flush| format!("write it out now:  {flush}"));
     let (directory, words, reason) = match &peek.restart {
         Some(RestartCommand::Known { words, directory }) => (directory.as_deref(), words.as_slice(), None),
         Some(RestartCommand::Unknown(reason)) => (None, &[][..], Some(reason)),
@@ -204,11 +204,14 @@ fn commands(peek: &Peek, style: &Style, text: &mut String) {
     let words = if words.is_empty() { "COMMAND".into() } else { words.join(" ") };
     let command = format!("weir run --max-delay 100ms -- {}", clean(&words, style));
     let next = format!("next time:  {command}");
-    if directory.is_none() && 2 + width(&now) + 6 + width(&next) <= style.width {
-        *text += &format!("  {now}      {next}\n");
-    } else {
-        let lines = next_lines(directory, &command, style);
-        *text += &format!("  {now}\n{}\n", lines.join("\n"));
+    match now {
+        Some(now) if directory.is_none() && 2 + width(&now) + 6 + width(&next) <= style.width => {
+            *text += &format!("  {now}      {next}\n");
+        }
+        now => {
+            let now = now.map(|now| format!("  {now}")).into_iter();
+            now.chain(next_lines(directory, &command, style)).for_each(|line| *text += &(line + "\n"));
+        }
     }
     if let Some(reason) = reason {
         let reason = format!("(type its own command: {reason})");
