@@ -237,3 +237,23 @@ fn a_pipe_gets_whole_records() {
     assert!(child.wait().expect("an end").success());
     assert_eq!(all, (0..60).map(|number| format!("{number:099}\n")).collect::<String>());
 }
+
+/// Without them the run says nothing: most streams have none of these flags.
+#[test]
+fn a_plan_names_the_streams_that_only_the_program_writes() {
+    let dir = disk_dir();
+    for options in [&["--max-delay", "50ms"][..], &["--rescue"]] {
+        let output =
+            |first: &[&str]| run(dir.path(), &[&["run"], first, options, &["--", program()]].concat());
+        let why = output(&["--why"]);
+        assert!(text(&[why.stdout, why.stderr].concat()).contains("WEIR_LOCK_FILE"), "{options:?}");
+        let strict = output(&["--strict"]);
+        let errors = text(&strict.stderr);
+        assert!(
+            strict.status.code() == Some(125) && errors.contains("WEIR_LOCK_FILE"),
+            "{options:?}: {errors}"
+        );
+        let plain = output(&[]);
+        assert_eq!((plain.status.code(), text(&plain.stderr)), (Some(0), String::new()), "{options:?}");
+    }
+}

@@ -8,6 +8,7 @@ use weir_model::run::{Effect, PlanRow, Technique};
 use weir_model::{RuntimeFix, SourceLanguage, shell_quoted};
 use weir_sys::file_system::open_regular;
 
+use super::executable::is_of_libweir;
 use super::guarantees::PRIVATE_STDIN;
 use super::program::ResolvedProgram;
 use super::wrappers::WrappedCommand;
@@ -220,7 +221,7 @@ fn not_reached(child: &Plan, needs_option: bool, row: &PlanRow) -> Option<String
         return Some(format!("only as the command itself: weir run -- {word} …"));
     }
     match (&row.unreached, row.effect) {
-        (Some(unreached), _) => Some(unreached.clone()),
+        (Some(unreached), _) if !is_of_libweir(unreached) => Some(unreached.clone()),
         (None, Effect::Not) => Some(row.text.clone()),
         (None, Effect::Part | Effect::StandIn) if row.technique == Technique::Nothing => {
             Some(row.text.clone())

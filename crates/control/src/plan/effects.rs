@@ -4,6 +4,7 @@ use weir_model::SourceLanguage;
 use weir_model::run::{Effect, PlanRow, Technique};
 
 use super::Plan;
+use super::executable::is_of_libweir;
 
 impl Plan {
     /// Returns whether the plan also holds for a program that a command starts: weir adds options to its own command only.
@@ -23,9 +24,9 @@ impl Plan {
         self.reasons(|_| true)
     }
 
-    /// As [`Plan::limits`], without those that a rescue names at a kill.
+    /// As [`Plan::limits`], without those that the run itself names when they matter.
     pub fn remarks(&self) -> Vec<String> {
-        self.reasons(|row| !self.is_told_at_kill(row))
+        self.reasons(|row| !self.is_told_later(row))
     }
 
     fn reasons(&self, is_meant: impl Fn(&PlanRow) -> bool) -> Vec<String> {
@@ -40,11 +41,13 @@ impl Plan {
         reasons.into_iter().map(|(reason, options)| format!("{}: {reason}", options.join(", "))).collect()
     }
 
-    /// Returns whether a rescue itself says at the end what it does not reach: most programs of Node and PHP write at once.
-    fn is_told_at_kill(&self, row: &PlanRow) -> bool {
-        matches!(self.runtime.facts.language, SourceLanguage::Node | SourceLanguage::Php)
-            && row.option == "--rescue"
-            && row.effect == Effect::Part
+    /// Returns whether the run itself says what it does not reach: most programs of Node and PHP write at once, and most streams of
+    /// libweir can be written from outside.
+    fn is_told_later(&self, row: &PlanRow) -> bool {
+        row.unreached.as_deref().is_some_and(is_of_libweir)
+            || matches!(self.runtime.facts.language, SourceLanguage::Node | SourceLanguage::Php)
+                && row.option == "--rescue"
+                && row.effect == Effect::Part
     }
 
     /// Returns why an option is honoured in part or by a substitute, without a full stop; None if it is not.

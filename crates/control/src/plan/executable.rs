@@ -6,6 +6,7 @@ use weir_model::RuntimeId;
 use weir_sys::elf;
 use weir_walkers::{
     ProgramNames, RuntimeEntry, UnreachedBuffers, detect_runtime, mawk_entry_for, python_entry_for,
+    runtime_by_id,
 };
 
 use crate::plan::program::ResolvedProgram;
@@ -52,14 +53,25 @@ pub fn runtime(program: &ResolvedProgram) -> &'static RuntimeEntry {
     }
 }
 
-/// Returns the buffers of a runtime that a program with this executable can have and that options do not reach.
+/// Returns whether these are buffers of libweir, which a program of any runtime can have. `weir run` itself says when such a program
+/// has bytes that it does not write: most streams have none.
+pub(super) fn is_of_libweir(buffers: &str) -> bool {
+    of_libweir().iter().any(|one| one.name == buffers)
+}
+
+fn of_libweir() -> &'static [UnreachedBuffers] {
+    runtime_by_id(RuntimeId::LIBWEIR).map_or(&[], |runtime| runtime.unreached)
+}
+
+/// Returns the buffers of a runtime, and of libweir, that a program with this executable can have and that options do not reach.
 pub fn unreached(path: Option<&Path>, runtime: &'static RuntimeEntry) -> Vec<&'static UnreachedBuffers> {
     let file = path.and_then(elf::ElfFile::open).filter(|file| !file.is_foreign());
     let sections = file.as_ref().and_then(|file| file.sections().ok());
     let known = sections.as_ref().zip(path);
     let possible =
         |one: &&UnreachedBuffers| known.is_none_or(|(sections, path)| (one.possible)(sections, path));
-    runtime.unreached.iter().filter(possible).collect()
+    let linked = of_libweir().iter().filter(|_| known.is_some());
+    runtime.unreached.iter().chain(linked).filter(possible).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
+use weir_sys::elf::ElfSections;
 use weir_sys::maps::{MappedRegion, MappingKind};
 use weir_sys::memory::Memory;
 
@@ -12,7 +13,9 @@ use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, read_stab
 use crate::outside_write::OutsideWrite;
 use crate::pending_bytes::{MemoryStore, PartialStore, StoredValue};
 use crate::stream_buffer::{self, StreamBuffer};
-use crate::{BufferAccess, Detected, ProcessImages, ProgramDetection, RuntimeEntry, WalkerEntry};
+use crate::{
+    BufferAccess, Detected, ProcessImages, ProgramDetection, RuntimeEntry, UnreachedBuffers, WalkerEntry,
+};
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     buffers: BufferAccess::Readable(WalkerEntry {
@@ -21,8 +24,27 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
         libraries: &[],
         detect,
     }),
+    unreached: &[
+        UnreachedBuffers {
+            name: "a stream of libweir with WEIR_LOCK_FILE, WEIR_URING or WEIR_DIRECT, if the program has one",
+            options: &["--max-delay", "--fix-fork"],
+            possible: |sections, _| uses_libweir(sections),
+            is_drained: false,
+        },
+        UnreachedBuffers {
+            name: "a stream of libweir with WEIR_LOCK_FILE, or a write of WEIR_URING in flight: their bytes are saved",
+            options: &["--rescue"],
+            possible: |sections, _| uses_libweir(sections),
+            is_drained: false,
+        },
+    ],
     ..RuntimeEntry::stdio("libweir", "libweir", 300, ProgramDetection::Never)
 };
+
+/// Returns whether an executable imports libweir or contains it. A stripped one does not tell.
+fn uses_libweir(sections: &ElfSections) -> bool {
+    sections.imports(b"weir_flush") || sections.any_symbol(false, |name| name == b"weir_flush") == Some(true)
+}
 
 /// Adds one walker, which reads the streams of all copies of libweir in the process.
 fn detect(process: &ProcessImages, found: &mut Detected) {
