@@ -58,7 +58,9 @@ struct weir_region {
     volatile int64_t in_end;
     volatile int32_t in_fd;
     uint32_t out_limit; /* the most bytes of one write: PIPE_BUF for a pipe */
-    char padding[WEIR_REGION_HEAD_BYTES - 72];
+    volatile uint32_t late_errors; /* failed writes whose error the program has not got; not EPIPE */
+    volatile int32_t late_error;   /* the error of the last one */
+    char padding[WEIR_REGION_HEAD_BYTES - 80];
     char out[WEIR_OUT_BYTES];
 };
 _Static_assert(sizeof(struct weir_region) == WEIR_REGION_BYTES, "coalesce/layout.rs has the same layout");

@@ -76,6 +76,14 @@ static int reports_late_error(long call, long fd) {
     return 0;
 }
 
+/* Forgets the late errors of descriptors that the call closes without a result for each. */
+static void forget_late_errors(long call, const unsigned long *registers) {
+    enum { ONLY_MARKS = 4 }; /* CLOSE_RANGE_CLOEXEC */
+    unsigned first = (unsigned)registers[REG_RDI], second = (unsigned)registers[REG_RSI];
+    if ((call == __NR_dup2 || call == __NR_dup3) && first != second) gather_forget_late_errors(second, second);
+    if (call == __NR_close_range && !(registers[REG_RDX] & ONLY_MARKS)) gather_forget_late_errors(first, second);
+}
+
 /* Ends the session, and moves the program back to its SYSCALL instruction. The program itself makes the call
    again, so fork, exec, sigreturn and all others need no special case. A close with a late error still closes. */
 static void handler(int number, struct information *information, struct context *context) {
@@ -89,6 +97,7 @@ static void handler(int number, struct information *information, struct context 
     gather_end(&context->mask, 1);
     if (call == __NR_rt_sigaction && fd == SIG_SYS && registers[REG_RSI]) gather_disable();
     if (seccomp_is_restriction(call, fd)) gather_disable();
+    forget_late_errors(call, registers);
     if (reports_late_error(call, fd)) {
         if (call == __NR_close) sys_close((int)fd);
         registers[REG_RAX] = (unsigned long)-(long)gather_take_late_error((int)fd);

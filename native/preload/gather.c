@@ -10,7 +10,7 @@
 #include "libc.h"
 #include "signals.h"
 
-enum { MADV_WIPE_ON_FORK = 18, WORTHWHILE_CALLS = 8, MAX_EXTRA_WARMUP = 4096 };
+enum { MADV_WIPE_ON_FORK = 18, WORTHWHILE_CALLS = 8, MAX_EXTRA_WARMUP = 4096, KCMP_VM = 1 };
 
 static struct session none;
 struct session *session = &none;
@@ -24,6 +24,7 @@ void gather_start(void) {
         sys2(__NR_munmap, page, 4096);
         return;
     }
+    page->process = sys0(__NR_getpid);
     session = page;
     /* With --rescue stdio's calls are not gathered: after a kill between the gathering and the stream's own
        update, weir would write the bytes twice. */
@@ -35,12 +36,22 @@ void gather_disable(void) {
     if (session->prepared) dispatch_disable();
 }
 
+/* Returns false in a child of vfork(2) or clone(2) that shares the memory of its parent: a session that it prepared would be
+   the parent's too. The kernel zeroes `process` in a forked child. */
+static int owns_memory(void) {
+    struct session *s = session;
+    long pid = sys0(__NR_getpid);
+    if (!s->process && sys5(__NR_kcmp, pid, sys0(__NR_getppid), KCMP_VM, 0, 0) != 0) s->process = pid;
+    return s->process == pid;
+}
+
 /* Begins a session. Returns false if SIGSYS is blocked or has another handler, if the process has several threads, or in a
-   child of vfork(2) or clone(2): it shares this memory, but is another thread. */
+   child that shares its parent's memory. */
 static int begin_session(uint64_t mask) {
     struct session *s = session;
     if (s->selector) return 1;
     if (mask & SIG_SYS_BIT || !threads_single()) return 0;
+    if (!s->prepared && !owns_memory()) return 0;
     if (!s->prepared && !session_setup()) {
         disabled = 1;
         return 0;
@@ -71,27 +82,6 @@ int gather_end(const uint64_t *mask, int patient) {
     if (s->extra_warmup > MAX_EXTRA_WARMUP) s->extra_warmup = MAX_EXTRA_WARMUP;
     s->direct_calls = 0;
     return 1;
-}
-
-/* Returns the entry of a descriptor (+ 1), or null; with 0 a free one. */
-static struct late_error *late_error_of(int fd_plus_1) {
-    for (int i = 0; i < MAX_TARGETS; i++)
-        if (session->late_errors[i].fd == fd_plus_1) return &session->late_errors[i];
-    return NULL;
-}
-
-int gather_has_late_error(int fd) { return fd >= 0 && late_error_of(fd + 1); }
-
-int gather_take_late_error(int fd) {
-    struct late_error *late = fd < 0 ? NULL : late_error_of(fd + 1);
-    if (!late) return 0;
-    late->fd = 0;
-    return late->error;
-}
-
-void gather_note_late_error(int fd, int error) {
-    struct late_error *late = gather_has_late_error(fd) ? NULL : late_error_of(0);
-    if (late) *late = (struct late_error){fd + 1, error};
 }
 
 void gather_end_now(void) {

@@ -28,6 +28,7 @@ struct target {
 };
 enum {
     MAX_TARGETS = 4,
+    MAX_LATE_ERRORS = 16,
     MAX_READ_AHEAD = 65536,
     FIRST_READ_AHEAD = 1024,
     MAX_CALL_BYTES = 1024, /* larger calls are not gathered */
@@ -48,6 +49,7 @@ struct session {
     uint32_t writes_before, reads_before; /* the region's call counts at the begin of the session */
     struct weir_region *region;
     char *in_bytes;             /* MAX_READ_AHEAD bytes */
+    long process;               /* the owner of this memory; 0: not known yet */
     long thread;                /* the only thread that may gather */
     uint32_t direct_calls;      /* tiny calls since the last session */
     uint32_t extra_warmup;      /* more warm-up calls, after sessions that gathered few calls */
@@ -55,7 +57,9 @@ struct session {
     struct late_error {
         int fd; /* the descriptor (+ 1) of a failed flush, whose next call gets the error; 0 in a free entry */
         int error;
-    } late_errors[MAX_TARGETS];
+        uint64_t dev, ino;
+    } late_errors[MAX_LATE_ERRORS];
+    int late_errors_count;
     int source_fd;              /* a KIND_SOURCE descriptor (+ 1): reads of it reveal nothing */
     int readable_fd;            /* a pipe, terminal or socket (+ 1) with at least `readable_bytes` to read */
     int64_t readable_bytes;
@@ -98,13 +102,24 @@ int seccomp_is_restriction(long call, long option);
 /* Ends a session: writes gathered bytes, returns read-ahead bytes, permits calls. Signals are masked; `mask` is the
    program's mask for waiting. Returns false if a signal interrupted the wait for room and `patient` is false. */
 int gather_end(const uint64_t *mask, int patient);
-/* Returns the late error of this descriptor once, else 0. */
+/* late_errors.c. gather_take_late_error returns the late error of this descriptor once, else 0. gather_forget_late_errors
+   forgets those of descriptors that are closed. gather_note_late_error keeps the error of a failed flush of the session's
+   output. The first error of a descriptor stays. */
+#if WEIR_HAS_DISPATCH
+static inline int gather_has_late_errors(void) { return session->late_errors_count != 0; }
 int gather_take_late_error(int fd);
+void gather_forget_late_errors(unsigned first, unsigned last);
+#else
+static inline int gather_has_late_errors(void) { return 0; }
+static inline int gather_take_late_error(int fd) { return (void)fd, 0; }
+static inline void gather_forget_late_errors(unsigned first, unsigned last) { (void)first, (void)last; }
+#endif
 int gather_has_late_error(int fd);
-/* Keeps the error of a failed flush. The first error of a descriptor stays. */
-void gather_note_late_error(int fd, int error);
+void gather_note_late_error(int error);
 
-/* region.c. Signals are masked. */
+/* region.c. Signals are masked. region_lock waits for weir's timer; a lock that this process has left at an exec is its own. */
+void region_lock(struct weir_region *region);
+void region_unlock(struct weir_region *region);
 int region_flush(const uint64_t *mask, int patient);
 int region_has_room(const struct target *out);
 void region_return_read_ahead(void);

@@ -12,6 +12,7 @@
 #include <asm/stat.h>
 
 #include "config.h"
+#include "gather.h"
 #include "libc.h"
 
 enum { MADV_WIPE_ON_FORK = 18, KCMP_FILE = 0, FDS = 256, DUP_FD = 0, DUP_FD_CLOEXEC = 1030, ERR_BAD_FD = -9 };
@@ -139,11 +140,17 @@ EXPORT int dup(int fd) {
     return to;
 }
 
+/* After dup2(2): `to` is another open file. */
+static void note_replaced(int fd, int to) {
+    copy_entry(fd, to);
+    if (fd != to) gather_forget_late_errors((unsigned)to, (unsigned)to);
+}
+
 EXPORT int dup2(int fd, int to);
 EXPORT int dup2(int fd, int to) {
     int (*call)(int, int) = NEXT("dup2");
     int got = call ? call(fd, to) : fail(-38);
-    if (got >= 0) copy_entry(fd, to);
+    if (got >= 0) note_replaced(fd, to);
     return got;
 }
 
@@ -151,15 +158,17 @@ EXPORT int dup3(int fd, int to, int flags);
 EXPORT int dup3(int fd, int to, int flags) {
     int (*call)(int, int, int) = NEXT("dup3");
     int got = call ? call(fd, to, flags) : (int)result(sys3(__NR_dup3, fd, to, flags));
-    if (got >= 0) copy_entry(fd, to);
+    if (got >= 0) note_replaced(fd, to);
     return got;
 }
 
 EXPORT int close(int fd);
 EXPORT int close(int fd) {
     int (*call)(int) = NEXT("close");
+    int late = gather_take_late_error(fd);
     copy_entry(-1, fd);
-    return call ? call(fd) : (int)result(sys_close(fd));
+    int status = call ? call(fd) : (int)result(sys_close(fd));
+    return late ? fail(-late) : status;
 }
 
 typedef int fcntl_call(int, int, ...);

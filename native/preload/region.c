@@ -16,10 +16,12 @@ struct pause {
 
 /* Takes the lock. weir's timer (Arena::tick in crates/control/src/coalesce) holds it for one write that does not block. A
    lock whose holder has died is released. */
-static void lock(struct weir_region *region, uint32_t own) {
+void region_lock(struct weir_region *region) {
+    uint32_t own = (uint32_t)sys0(__NR_getpid);
     for (int sleeps = 1;; sleeps++) {
         uint32_t holder = 0;
         if (__atomic_compare_exchange_n(&region->lock, &holder, own, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+        if (holder == own) return;
         struct pause moment = {0, 20000};
         sys2(__NR_nanosleep, &moment, 0);
         if (sleeps % SLEEPS == 0 && sys2(__NR_kill, holder, 0) == ERR_SEARCH)
@@ -27,7 +29,7 @@ static void lock(struct weir_region *region, uint32_t own) {
     }
 }
 
-static void unlock(struct weir_region *region) { __atomic_store_n(&region->lock, 0, __ATOMIC_RELEASE); }
+void region_unlock(struct weir_region *region) { __atomic_store_n(&region->lock, 0, __ATOMIC_RELEASE); }
 
 int region_has_room(const struct target *out) {
     struct pollfd wait = {out->fd, POLLOUT, 0};
@@ -59,22 +61,22 @@ static int wait_for_room(const uint64_t *mask) {
 
 static long write_piece(struct weir_region *region) {
     long done = 0;
-    lock(region, (uint32_t)sys0(__NR_getpid));
+    region_lock(region);
     uint64_t left = (uint32_t)region->head - region->drained;
     if (left > region->out_limit) left = region->out_limit;
     const char *from = region->out + region->drained;
     if (left) done = weir_counted_call(__NR_write, region->out_fd, from, left, &region->drained);
-    unlock(region);
+    region_unlock(region);
     return done;
 }
 
 /* Empties the region. If the process dies between the two stores, head is 0 and drained is not: nothing is pending. */
 static void restart_region(struct weir_region *region) {
     if (!(uint32_t)region->head) return;
-    lock(region, (uint32_t)sys0(__NR_getpid));
+    region_lock(region);
     region->head = ((region->head >> 32) + 1) << 32;
     region->drained = 0;
-    unlock(region);
+    region_unlock(region);
 }
 
 int region_flush(const uint64_t *mask, int patient) {
@@ -86,7 +88,7 @@ int region_flush(const uint64_t *mask, int patient) {
         }
         long done = write_piece(s->region);
         if (done < 0 && done != ERR_INTR && done != ERR_AGAIN) {
-            gather_note_late_error(s->out.fd, (int)-done);
+            gather_note_late_error((int)-done);
             break; /* as after any failed write, the bytes are lost and the program gets the error */
         }
     }

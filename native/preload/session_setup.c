@@ -40,14 +40,16 @@ static struct weir_region *claim(uint32_t pid) {
     return NULL;
 }
 
+/* Empties the region. After an exec the process finds its own one, which weir's timer may be writing. */
 static void reset(struct weir_region *region) {
+    region_lock(region);
     region->head = ((region->head >> 32) + 1) << 32;
     region->drained = 0;
-    region->lock = 0;
     region->in_length = 0;
     region->in_used = 0;
     region->unnoted_begin = (uint64_t)(uintptr_t)weir_counted_call_returned;
     region->unnoted_end = (uint64_t)(uintptr_t)weir_counted_call_noted;
+    region_unlock(region);
 }
 
 int session_setup(void) {

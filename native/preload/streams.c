@@ -1,6 +1,7 @@
 /* streams.c: sets the modes of stdio streams, and keeps a table of the streams that the program opens. */
 #include "streams.h"
 
+#include "gather.h"
 #include "handlers.h"
 
 enum { MAX_KNOWN = 256, ERR_INTR = -4 };
@@ -32,6 +33,43 @@ static struct known *known_add(struct file *stream) {
     return NULL;
 }
 
+/* How many threads flush the stream of each slot. The kernel zeroes the page in a forked child, which has none of them. */
+static uint32_t *users;
+
+static void start_users(void) {
+    enum { MADV_WIPE_ON_FORK = 18, BYTES = MAX_KNOWN * sizeof *users };
+    if ((!config.order && !config.exec_flush) || !(users = sys_pages(BYTES))) return;
+    if (sys3(__NR_madvise, users, BYTES, MADV_WIPE_ON_FORK) == 0) return;
+    sys2(__NR_munmap, users, BYTES);
+    users = NULL;
+}
+
+/* Ends a use; none is left to end in a child that a handler has forked meanwhile. */
+static void release(int i) {
+    uint32_t n = users ? users[i] : 0;
+    while (n && !__atomic_compare_exchange_n(&users[i], &n, n - 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) continue;
+}
+
+/* Returns the stream of a slot, or null. fclose waits for `release` before it frees the stream. */
+static struct file *hold(int i) {
+    if (!__atomic_load_n(&known[i].stream, __ATOMIC_ACQUIRE)) return NULL;
+    if (users) __atomic_fetch_add(&users[i], 1, __ATOMIC_SEQ_CST);
+    struct file *stream = __atomic_load_n(&known[i].stream, __ATOMIC_SEQ_CST);
+    if (!stream) release(i);
+    return stream;
+}
+
+/* Waits until no other thread flushes the stream that this slot had. The wait has an end, because a child of vfork(2) can
+   be killed in a flush. */
+static void await_release(const struct known *slot) {
+    enum { SLEEP_NS = 50000, MAX_SLEEPS = 100000 };
+    const volatile uint32_t *used = users ? &users[slot - known] : NULL;
+    for (int sleeps = 0; used && *used && sleeps < MAX_SLEEPS; sleeps++) {
+        long moment[2] = {0, SLEEP_NS};
+        sys2(__NR_nanosleep, moment, NULL);
+    }
+}
+
 static int set_buffer(struct file *stream, char *memory, int kind, size_t bytes) {
     int (*call)(struct file *, char *, int, size_t) = NEXT("setvbuf");
     return call ? call(stream, memory, kind, bytes) : -1;
@@ -54,6 +92,7 @@ static void set_mode(struct known *slot, struct file *stream, struct mode mode) 
 }
 
 void streams_start(void) {
+    start_users();
     if (&stdin && stdin) set_mode(NULL, stdin, config.standard[0]);
     if (&stdout && stdout) set_mode(NULL, stdout, config.standard[1]);
     if (&stderr && stderr) set_mode(NULL, stderr, config.standard[2]);
@@ -76,7 +115,11 @@ static void flush_one(struct file *stream, int fd) {
 void streams_flush(int fd) {
     if (&stdout) flush_one(stdout, fd);
     if (&stderr) flush_one(stderr, fd);
-    for (int i = 0; i < MAX_KNOWN; i++) flush_one(__atomic_load_n(&known[i].stream, __ATOMIC_ACQUIRE), fd);
+    for (int i = 0; i < MAX_KNOWN; i++) {
+        struct file *stream = hold(i);
+        flush_one(stream, fd);
+        if (stream) release(i);
+    }
 }
 
 static size_t standard_inherited[2];
@@ -120,7 +163,11 @@ void streams_flush_own(void) {
     if (!fflush || !fileno) return;
     if (&stdout) flush_own(stdout, &standard_inherited[0]);
     if (&stderr) flush_own(stderr, &standard_inherited[1]);
-    for (int i = 0; i < MAX_KNOWN; i++) flush_own(known[i].stream, &known[i].inherited);
+    for (int i = 0; i < MAX_KNOWN; i++) {
+        struct file *stream = hold(i);
+        flush_own(stream, &known[i].inherited);
+        if (stream) release(i);
+    }
 }
 
 /* Reads the path of a descriptor, for fdopen. It is empty if there is none. */
@@ -152,7 +199,8 @@ static void *unregister_stream(struct file *stream, size_t *bytes) {
     slot->memory = NULL;
     slot->forced = 0;
     slot->inherited = 0;
-    __atomic_store_n(&slot->stream, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->stream, NULL, __ATOMIC_SEQ_CST);
+    await_release(slot);
     return memory;
 }
 
@@ -204,7 +252,8 @@ EXPORT int fclose(struct file *stream) {
     int (*call)(struct file *) = NEXT("fclose");
     size_t bytes = 0;
     void *memory = config.loaded ? unregister_stream(stream, &bytes) : NULL;
+    int late = gather_has_late_errors() && fileno ? gather_take_late_error(fileno(stream)) : 0;
     int status = call ? call(stream) : -1;
     if (memory) sys2(__NR_munmap, memory, bytes);
-    return status;
+    return late ? fail(-late) : status;
 }

@@ -80,3 +80,8 @@ fn a_failing_exec_writes_no_byte_twice() {
     assert_eq!(run("exit"), "parent own inherited later inherited ");
     assert_eq!(run("end"), "parent own inherited ");
 }
+
+#[test]
+fn fclose_waits_for_a_flush_of_another_thread() {
+    assert_eq!(output(&program("cc", "closes"), &[], &order()), "w");
+}

@@ -43,6 +43,10 @@ impl LifecycleHandler for CoalesceHandler {
                 weir_sys::error::errno_text(&error)
             ));
         }
+        if let Some(error) = drained.unreported {
+            let process = format!("{pid} ({})", proc::comm(pid));
+            tracees.add_limitation(super::unreported(&process, &error));
+        }
         let missed = |left: &UnwrittenBytes| !rescue::save::has_no_reader(exit, &left.why);
         if let Some(left) = drained.left.filter(missed) {
             save_unwritten(tracees, pid, tid, exit, &left);

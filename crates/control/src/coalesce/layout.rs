@@ -44,7 +44,9 @@ pub struct ArenaRegion {
     pub in_end: AtomicI64,
     pub in_fd: AtomicI32,
     pub out_limit: AtomicU32,
-    padding: [u8; 4096 - 72],
+    late_errors: AtomicU32,
+    late_error: AtomicI32,
+    padding: [u8; 4096 - 80],
     out: [u8; OUT_BYTES],
 }
 
@@ -91,6 +93,12 @@ impl ArenaRegion {
         self.in_length.load(Acquire).saturating_sub(self.in_used.load(Acquire) & 0xffff_ffff)
     }
 
+    /// Returns the error of the last failed write, if the program has not got every such error.
+    pub fn unreported_error(&self) -> Option<io::Error> {
+        let error = || io::Error::from_raw_os_error(self.late_error.load(Relaxed));
+        (self.late_errors.load(Acquire) > 0).then(error)
+    }
+
     /// Notes a call that the owner could not note.
     pub fn complete(&self, call: Option<(InterruptedCall, u64)>) {
         match call {
@@ -105,6 +113,7 @@ impl ArenaRegion {
         self.head.store(0, Relaxed);
         self.drained.store(0, Relaxed);
         self.lock.store(0, Relaxed);
+        self.late_errors.store(0, Relaxed);
         self.in_length.store(0, Release);
     }
 }
@@ -159,8 +168,8 @@ mod tests {
         let header = concat!(env!("CARGO_MANIFEST_DIR"), "/../../native/preload/arena.h");
         let text = format!(
             "#include <stddef.h>\n#include <stdio.h>\n#include \"{header}\"\n#define R(f) offsetof(struct weir_region, f)\n\
-             int main(void) {{ printf(\"%zu %zu %zu %zu %zu %zu %zu %zu %zu %ju\", offsetof(struct weir_arena, owners),\n\
-             R(lock), R(unnoted_begin), R(in_used), R(in_length), R(in_fd), R(out_limit), R(out), \
+             int main(void) {{ printf(\"%zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %ju\", offsetof(struct weir_arena, owners),\n\
+             R(lock), R(unnoted_begin), R(in_used), R(in_length), R(in_fd), R(out_limit), R(late_error), R(out), \
              sizeof(struct weir_region), (size_t)WEIR_ARENA_BYTES); }}\n"
         );
         std::fs::write(dir.path().join("l.c"), text).unwrap();
@@ -176,6 +185,7 @@ mod tests {
             offset_of!(ArenaRegion, in_length),
             offset_of!(ArenaRegion, in_fd),
             offset_of!(ArenaRegion, out_limit),
+            offset_of!(ArenaRegion, late_error),
             offset_of!(ArenaRegion, out),
             size_of::<ArenaRegion>(),
             BYTES,

@@ -48,6 +48,8 @@ pub struct ArenaDrain {
     pub left: Option<UnwrittenBytes>,
     /// Why weir could not move the offset back.
     pub unreturned: Option<io::Error>,
+    /// The error of a write of gathered bytes, which no call of the program has returned.
+    pub unreported: Option<io::Error>,
 }
 
 /// The time since which a region has had pending bytes.
@@ -103,6 +105,7 @@ impl Arena {
                     why,
                 });
             }
+            drained.unreported = drained.unreported.or(region.unreported_error());
             self.free(slot);
         }
         drained
@@ -121,8 +124,8 @@ impl Arena {
         written
     }
 
-    /// Frees the slots of processes that have ended. Returns a sentence for each that died with gathered bytes: without an
-    /// exit stop nothing can write them.
+    /// Frees the slots of processes that have ended. Returns a sentence for each that died with gathered bytes, because
+    /// without an exit stop nothing can write them, and for each that has not got an error.
     pub fn free_ended(&mut self) -> Vec<String> {
         let mut losses = Vec::new();
         for slot in 0..SLOTS {
@@ -134,6 +137,9 @@ impl Arena {
             if lost > 0 {
                 losses.push(format!("{lost} gathered bytes of process {owner} are lost: it was killed"));
             }
+            losses.extend(
+                self.map.region(slot).unreported_error().map(|why| unreported(&format!("{owner}"), &why)),
+            );
             self.free(slot);
         }
         losses
@@ -160,7 +166,9 @@ impl Arena {
             return 0;
         }
         let process = ProcessIdentity::of(owner);
-        let written = match maps_arena(owner, self.identity) {
+        // The owner may have emptied the region since `is_due`. It then needs no lock to begin with another descriptor.
+        let is_pending = region.pending_len() > 0;
+        let written = match is_pending && maps_arena(owner, self.identity) {
             true => write_pending(process, region, Duration::ZERO).0,
             false => 0,
         };
@@ -180,6 +188,14 @@ impl Arena {
         self.map.header().owners[slot].store(0, Release);
         self.ages.remove(&slot);
     }
+}
+
+/// Returns a sentence about an error that the program could not get.
+fn unreported(process: &str, why: &io::Error) -> String {
+    let why = weir_sys::error::errno_text(why);
+    format!(
+        "a write of gathered bytes of process {process} failed, the bytes are lost, and no call of the program has returned the error: {why}"
+    )
 }
 
 /// Returns whether a process still has its memory and descriptors.
