@@ -9,6 +9,9 @@ mod large_heaps;
 mod programs;
 #[path = "peek_flush/rust.rs"]
 mod rust;
+#[cfg(target_arch = "x86_64")] // On aarch64 weir does not see that a call was interrupted.
+#[path = "peek_flush/timed_waits.rs"]
+mod timed_waits;
 
 use std::fs;
 use std::io::{Read, Write};

@@ -75,6 +75,13 @@ impl Program {
         rustix::process::kill_process(pid, signal).expect("the process exists");
     }
 
+    /// Returns its status and the rest of its standard error.
+    pub fn end_with_errors(&mut self) -> (Option<i32>, String) {
+        let mut errors = String::new();
+        self.child.stderr.take().expect("stderr").read_to_string(&mut errors).expect("text");
+        (self.end(), errors)
+    }
+
     /// Closes standard input, at which the program ends, and returns its status.
     pub fn end(&mut self) -> Option<i32> {
         self.close_stdin();

@@ -8,7 +8,7 @@ use rustix::fs::{fstat, fstatfs};
 use crate::{foreign_reads, pidfd, proc, process_stat};
 
 /// A process, known by more than its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ProcessIdentity {
     pid: u32,
     /// Field starttime of proc_pid_stat(5), in clock ticks since boot; None if there is no such process, or if the inode

@@ -102,16 +102,18 @@ fn write_with_threads_stopped(
     result: &mut DrainResult,
 ) -> Result<Result<(), StopError>, DrainError> {
     let (process, pid) = (drain.process, drain.pid);
+    let mut waits = std::mem::take(&mut drain.waits);
     // A message says that a thread of the program makes a call for weir that does not return.
     let (sender, late) = std::sync::mpsc::channel();
     let write = move || {
         // A stop of weir by the terminal (`stty tostop`) would leave the program's threads stopped. Children inherit the mask.
         weir_sys::signals::block(libc::SIGTTOU);
-        let stopped = StoppedThreads::stop(process, targets);
+        let stopped = StoppedThreads::stop(process, targets, &mut waits);
         let written = stopped.and_then(|stopped| match drain.has_same_image() {
             true => Ok(write_streams(drain, streams, targets, &stopped, result)),
             false => Err(StopError::NotNow("it has just executed another program".into())),
         });
+        drain.waits = waits;
         if is_call_late() {
             let _received = sender.send(());
             await_late_calls();

@@ -13,6 +13,7 @@ mod attempt;
 mod blocked_call;
 mod processes;
 mod stopped_threads;
+mod timed_waits;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -32,6 +33,7 @@ use weir_walkers::{
 
 use attempt::AttemptEnd;
 pub use processes::{DrainFailure, DrainTargets, DrainedProcess};
+use timed_waits::TimedWait;
 
 /// The first pause between attempts, which is about a scheduler's time slice; it doubles up to the longest.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -204,6 +206,8 @@ pub struct ProcessDrain {
     most: u64,
     /// The pending bytes that another process writes.
     copies: Vec<ForkCopy>,
+    /// The waits that stops of the process have interrupted.
+    waits: Vec<TimedWait>,
 }
 
 impl ProcessDrain {
@@ -232,6 +236,7 @@ impl ProcessDrain {
             memory: ProcessMemory { pid },
             most,
             copies,
+            waits: Vec::new(),
         })
     }
 

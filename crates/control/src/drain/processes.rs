@@ -7,19 +7,35 @@ use std::time::{Duration, Instant};
 use weir_inspect::fork_copies::fork_copies;
 use weir_model::flush::FlushedProcess;
 use weir_model::fork_copy::ForkCopy;
+use weir_sys::clock::now_ns;
 use weir_sys::expendable::{Limits, NoAnswer, Rights, answer_of, failure_text};
 use weir_sys::proc;
 use weir_sys::process_access::{check_answers, check_same};
 use weir_sys::process_identity::ProcessIdentity;
 
+use super::timed_waits::{self, TimedWait};
 use super::{DrainError, DrainResult, ProcessDrain};
 
 /// The limits of a drain. The drain itself polls at intervals of less than a second.
 const LIMITS: Limits = Limits { blocked: Duration::from_secs(2), total: None };
 
-/// The answer of the child that drains a process: the result, whether the process has ended, and whether its streams are
-/// unknown.
-type DrainAnswer = (FlushedProcess, bool, bool);
+/// The limits of ending waits: a thread that does not stop at once runs.
+const END_LIMITS: Limits = Limits { blocked: Duration::from_secs(2), total: Some(Duration::from_secs(2)) };
+
+/// The answer of the child that drains a process: the result, whether the process has ended, whether its streams are unknown, and the
+/// waits that the stops have interrupted.
+type DrainAnswer = (FlushedProcess, bool, bool, Vec<TimedWait>);
+
+/// Delay after the timeout at which a wait is ended, so that it is never early: the usual delay of a timer.
+const END_MARGIN: Duration = Duration::from_micros(100);
+
+/// Results of earlier drains that later ones need.
+#[derive(Debug, Default)]
+struct EarlierDrains {
+    copies: Vec<ForkCopy>,
+    /// The interrupted waits of each process.
+    waits: HashMap<ProcessIdentity, Vec<TimedWait>>,
+}
 
 /// The longest sleep between two checks of the stop flag: a user does not notice it.
 const STOP_POLL: Duration = Duration::from_millis(50);
@@ -44,6 +60,8 @@ pub struct DrainedProcess {
     pub flushed: FlushedProcess,
     /// Why the process could not be drained at all; `flushed` has the sentence.
     pub failure: Option<DrainFailure>,
+    process: ProcessIdentity,
+    waits: Vec<TimedWait>,
 }
 
 /// The kind of a failure.
@@ -60,38 +78,39 @@ pub enum DrainFailure {
 impl DrainedProcess {
     fn drain(
         (process, named): (ProcessIdentity, bool),
-        (most, copies): (u64, Vec<ForkCopy>),
+        (most, earlier): (u64, (Vec<ForkCopy>, Vec<TimedWait>)),
         wait: Duration,
         stop: &AtomicBool,
     ) -> DrainedProcess {
         let pid = process.pid();
         if let Err(problem) = check_answers(pid) {
-            return DrainedProcess::failed((pid, named), problem.to_string());
+            return DrainedProcess::failed((process, named), problem.to_string());
         }
         let work = |stop: &AtomicBool| {
-            serde_json::to_vec(&drain_directly(process, (most, copies), wait, stop)).unwrap_or_default()
+            serde_json::to_vec(&drain_directly(process, (most, earlier), wait, stop)).unwrap_or_default()
         };
         let answer = answer_of(Rights::All, work, LIMITS, Some(stop));
         let answer =
             answer.and_then(|answer| serde_json::from_slice::<DrainAnswer>(&answer).or(Err(NoAnswer::Ended)));
         match answer {
-            Ok((flushed, has_ended, is_unknown)) => {
+            Ok((flushed, has_ended, is_unknown, waits)) => {
                 let failure = flushed.error.as_ref().map(|_| match (has_ended, is_unknown) {
                     (true, _) => DrainFailure::Ended,
                     (_, true) => DrainFailure::Unknown,
                     _ => DrainFailure::Other,
                 });
-                DrainedProcess { named, flushed, failure }
+                DrainedProcess { named, flushed, failure, process, waits }
             }
-            Err(NoAnswer::Outlives) => DrainedProcess::failed((pid, named), late_write_text(pid)),
-            Err(failure) => DrainedProcess::failed((pid, named), failure_text(pid, failure)),
+            Err(NoAnswer::Outlives) => DrainedProcess::failed((process, named), late_write_text(pid)),
+            Err(failure) => DrainedProcess::failed((process, named), failure_text(pid, failure)),
         }
     }
 
-    fn failed((pid, named): (u32, bool), why: String) -> DrainedProcess {
+    fn failed((process, named): (ProcessIdentity, bool), why: String) -> DrainedProcess {
+        let pid = process.pid();
         let (streams, unseen, error) = (Vec::new(), Vec::new(), Some(why));
         let flushed = FlushedProcess { pid, comm: proc::comm(pid), streams, unseen, error };
-        DrainedProcess { named, flushed, failure: Some(DrainFailure::Other) }
+        DrainedProcess { named, flushed, failure: Some(DrainFailure::Other), process, waits: Vec::new() }
     }
 
     /// Returns whether bytes are still pending.
@@ -117,13 +136,19 @@ fn late_write_text(pid: u32) -> String {
 /// Drains a process in this process.
 fn drain_directly(
     process: ProcessIdentity,
-    (most, copies): (u64, Vec<ForkCopy>),
+    (most, (copies, mut waits)): (u64, (Vec<ForkCopy>, Vec<TimedWait>)),
     wait: Duration,
     stop: &AtomicBool,
 ) -> DrainAnswer {
     let (pid, comm) = (process.pid(), proc::comm(process.pid()));
     let drain = ProcessDrain::new(process, most, copies);
-    let drained = drain.and_then(|mut drain| drain.flush(wait, stop)).and_then(|result| {
+    let drained = drain.and_then(|mut drain| {
+        drain.waits = std::mem::take(&mut waits);
+        let result = drain.flush(wait, stop);
+        waits = drain.waits;
+        result
+    });
+    let drained = drained.and_then(|result| {
         // The last attempt may have met the process alive. The bytes of one that has ended are gone.
         let has_left = result.streams.iter().any(|stream| stream.left_bytes > 0);
         if has_left && result.streams.iter().all(|stream| stream.written_bytes == 0) {
@@ -142,7 +167,7 @@ fn drain_directly(
     let has_ended = error.as_ref().is_some_and(has_ended);
     let is_unknown = matches!(error, Some(DrainError::Unknown { .. }));
     let error = error.map(|error| error.to_string());
-    (FlushedProcess { pid, comm, streams, unseen, error }, has_ended, is_unknown)
+    (FlushedProcess { pid, comm, streams, unseen, error }, has_ended, is_unknown, waits)
 }
 
 fn has_ended(error: &DrainError) -> bool {
@@ -157,24 +182,25 @@ impl DrainTargets {
         wait: Duration,
         stop: &'a AtomicBool,
     ) -> impl Iterator<Item = DrainedProcess> + 'a {
-        self.drain_without(&mut Vec::new(), wait, stop)
+        self.drain_again(&mut EarlierDrains::default(), wait, stop)
     }
 
-    /// As [`DrainTargets::drain`]. `copies` has the copies that were found before, and gets those that exist now.
-    fn drain_without<'a>(
+    /// As [`DrainTargets::drain`]. `earlier` has the copies that were found before, and gets those that exist now.
+    fn drain_again<'a>(
         &'a self,
-        copies: &mut Vec<ForkCopy>,
+        earlier: &mut EarlierDrains,
         wait: Duration,
         stop: &'a AtomicBool,
     ) -> impl Iterator<Item = DrainedProcess> + use<'a> {
         let processes = self.processes();
         let identities: Vec<ProcessIdentity> = processes.iter().map(|(process, _)| *process).collect();
         // Before the first write, which removes the originals.
-        *copies = fork_copies(&identities, copies);
-        let copies = copies.clone();
+        earlier.copies = fork_copies(&identities, &earlier.copies);
+        let (copies, mut waits) = (earlier.copies.clone(), std::mem::take(&mut earlier.waits));
         processes.into_iter().map(move |process| {
             let own = copies.iter().filter(|copy| copy.pid == process.0.pid()).cloned().collect();
-            DrainedProcess::drain(process, (self.most, own), wait, stop)
+            let interrupted = waits.remove(&process.0).unwrap_or_default();
+            DrainedProcess::drain(process, (self.most, (own, interrupted)), wait, stop)
         })
     }
 
@@ -192,12 +218,15 @@ impl DrainTargets {
     ) -> Result<(), String> {
         let exists = |pid| self.named.iter().any(|one| one.pid() == pid && one.is_current());
         let mut pending_before = HashMap::new();
-        let (mut is_first, mut copies) = (true, Vec::new());
+        let (mut is_first, mut earlier) = (true, EarlierDrains::default());
         while !stop.load(Ordering::Relaxed) {
             let next = Instant::now() + interval;
             let mut has_live_process = false;
-            for process in self.drain_without(&mut copies, wait.min(interval), stop) {
-                let DrainedProcess { named, flushed, failure } = process;
+            for process in self.drain_again(&mut earlier, wait.min(interval), stop) {
+                let DrainedProcess { named, flushed, failure, process, waits } = process;
+                if !waits.is_empty() {
+                    earlier.waits.insert(process, waits);
+                }
                 match failure {
                     Some(_) if named && is_first => return Err(flushed.error.unwrap_or_default()),
                     Some(failure) => {
@@ -222,6 +251,7 @@ impl DrainTargets {
             if !has_live_process {
                 break;
             }
+            earlier.end_waits_until(next, stop);
             sleep_until(next, stop);
         }
         Ok(())
@@ -238,6 +268,35 @@ impl DrainTargets {
             }
         }
         processes
+    }
+}
+
+impl EarlierDrains {
+    /// Ends each interrupted wait whose timeout passes before `end`, at that time.
+    fn end_waits_until(&mut self, end: Instant, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            let times = self
+                .waits
+                .iter()
+                .flat_map(|(process, waits)| waits.iter().map(|wait| (wait.ends_ns, *process)));
+            let Some((ends_ns, process)) = times.min_by_key(|(ends_ns, _)| *ends_ns) else { break };
+            let due = Instant::now() + Duration::from_nanos(ends_ns.saturating_sub(now_ns())) + END_MARGIN;
+            if due >= end {
+                break;
+            }
+            sleep_until(due, stop);
+            let waits = self.waits.remove(&process).unwrap_or_default();
+            let work = |_: &AtomicBool| {
+                timed_waits::end_due(process, &waits);
+                Vec::new()
+            };
+            // A wait that is not ended ends at its whole timeout.
+            let _ended = answer_of(Rights::All, work, END_LIMITS, Some(stop));
+            let later: Vec<TimedWait> = waits.into_iter().filter(|wait| wait.ends_ns > ends_ns).collect();
+            if !later.is_empty() {
+                self.waits.insert(process, later);
+            }
+        }
     }
 }
 

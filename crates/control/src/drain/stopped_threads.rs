@@ -12,13 +12,13 @@ use weir_sys::process_identity::ProcessIdentity;
 #[cfg(target_arch = "x86_64")]
 use weir_sys::ptrace::late_calls;
 use weir_sys::ptrace::registers;
-use weir_sys::ptrace::repeat::RepeatedCall;
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
 use weir_sys::{frozen, proc, syscalls};
 
 use weir_walkers::ThreadRegisters;
 
 use super::blocked_call::BlockedCall;
+use super::timed_waits::{self, BeforeStop, RepeatedWait, TimedWait};
 
 /// The signal of a syscall stop with PTRACE_O_TRACESYSGOOD.
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
@@ -45,6 +45,11 @@ pub(super) struct StoppedThreads<'t> {
     pid: u32,
     targets: &'t [Untrusted],
     threads: BTreeMap<u32, StopState>,
+    before: BTreeMap<u32, BeforeStop>,
+    /// The calls with a timeout that stopped threads make again.
+    repeated: BTreeMap<u32, RepeatedWait>,
+    /// The noted waits of the process. Dropping the `StoppedThreads` replaces them.
+    waits: &'t mut Vec<TimedWait>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +69,21 @@ enum StopState {
 }
 
 impl<'t> StoppedThreads<'t> {
-    /// Stops all threads of a process in calls that do not write to `targets`.
-    pub fn stop(process: ProcessIdentity, targets: &'t [Untrusted]) -> Result<StoppedThreads<'t>, StopError> {
-        let mut stopped = StoppedThreads { pid: process.pid(), targets, threads: BTreeMap::new() };
+    /// Stops all threads of a process in calls that do not write to `targets`. `waits` has the waits that earlier stops have
+    /// interrupted, and gets those that this one interrupts.
+    pub fn stop(
+        process: ProcessIdentity,
+        targets: &'t [Untrusted],
+        waits: &'t mut Vec<TimedWait>,
+    ) -> Result<StoppedThreads<'t>, StopError> {
+        let mut stopped = StoppedThreads {
+            pid: process.pid(),
+            targets,
+            threads: BTreeMap::new(),
+            before: BTreeMap::new(),
+            repeated: BTreeMap::new(),
+            waits,
+        };
         let (deadline, mut pause) = (Instant::now() + STOP_TIMEOUT, Duration::from_micros(20));
         loop {
             let found_new = stopped.interrupt_new_threads()?;
@@ -130,6 +147,7 @@ impl<'t> StoppedThreads<'t> {
             if self.threads.contains_key(&tid) || proc::is_dead(tid) {
                 continue;
             }
+            self.before.insert(tid, BeforeStop::of(tid, self.waits));
             // No work between seize and interrupt: a traced set-user-ID execve(2) would run without its privilege.
             match ptrace::seize_for_syscalls(tid)
                 .and_then(|()| ptrace::interrupt(tid))
@@ -172,11 +190,16 @@ impl<'t> StoppedThreads<'t> {
             _ => registers::current_syscall(tid)
                 .map(|call| BlockedCall { number: call.number, args: call.args }),
         };
-        if event == EVENT_STOP && signal == libc::SIGTRAP && *state == StopState::Requested {
-            // Repeats the interrupted call now: if weir is killed before it resumes the thread, the program would see EINTR.
-            RepeatedCall::default().repeat(tid);
-        }
         let has_signal = event == 0 && !at_syscall;
+        let is_requested = event == EVENT_STOP && signal == libc::SIGTRAP && *state == StopState::Requested;
+        // Without a tracer an ignored signal is not delivered and ends no call.
+        if is_requested || has_signal && proc::ignores(tid, signal) {
+            // Repeats the interrupted call now: if weir is killed before it resumes the thread, the program would see EINTR.
+            let before = self.before.remove(&tid).unwrap_or_default();
+            if let Some(wait) = timed_waits::repeat(tid, before) {
+                self.repeated.insert(tid, wait);
+            }
+        }
         *state = StopState::Stopped {
             signal: if has_signal { signal } else { 0 },
             call,
@@ -204,6 +227,7 @@ impl<'t> StoppedThreads<'t> {
                 return Err(StopError::Stuck(stopped_text(self.pid)));
             }
             ptrace::resume(*tid, true, signal);
+            self.repeated.remove(tid);
             *state = StopState::RunningToCall;
             all_safe = false;
         }
@@ -255,11 +279,16 @@ impl<'t> StoppedThreads<'t> {
 
 impl Drop for StoppedThreads<'_> {
     fn drop(&mut self) {
+        let mut repeated = Vec::new();
         for (tid, state) in &self.threads {
             if let StopState::Stopped { signal, .. } = state {
-                ptrace::detach(*tid, *signal);
+                match self.repeated.get(tid).filter(|_| *signal == 0) {
+                    Some(wait) => repeated.push((*tid, *wait)),
+                    None => timed_waits::let_go(*tid, *signal),
+                }
             }
         }
+        *self.waits = timed_waits::resume_into(&repeated);
     }
 }
 

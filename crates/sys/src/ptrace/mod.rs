@@ -16,6 +16,7 @@ pub mod own_calls;
 pub mod registers;
 pub mod repeat;
 pub mod sockets;
+pub mod timed_wait;
 pub mod timer;
 
 use std::io;

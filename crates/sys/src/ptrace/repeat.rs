@@ -29,7 +29,7 @@ struct CallDeadline {
 }
 
 /// Returns the call that a stopped thread has just left with EINTR, if it can be made again.
-fn interrupted_call(tid: u32) -> Option<SyscallRegisters> {
+pub fn interrupted_call(tid: u32) -> Option<SyscallRegisters> {
     registers::current_syscall(tid)
         .filter(|call| call.result == EINTR && syscalls::can_be_repeated(call.number))
 }
@@ -84,7 +84,13 @@ impl RepeatedCall {
     pub fn restore_at_exit(&mut self, tid: u32) {
         if !self.is_at_repeated_exit && matches!(syscall_stop(tid), SyscallStop::Exit { .. }) {
             self.restore_args(tid);
+            self.on_return();
         }
+    }
+
+    /// Notes that the program has got the result of its call: the next wait has its own timeout, also with the same arguments.
+    pub fn on_return(&mut self) {
+        self.deadline = None;
     }
 
     /// Gives a stopped thread the program's argument registers back. A call that it has still to make has its whole timeout again.
@@ -158,6 +164,9 @@ mod tests {
         assert_eq!(rest_ns(50, 0), Some(50 * MS));
         assert_eq!(rest_ns(50, 51), Some(50 * MS), "the first call has ended");
         assert_eq!(rest_ns(40, 99), Some(40 * MS), "other arguments");
+        call.on_return();
+        let rest_ns = call.rest_ns(libc::SYS_epoll_pwait, &args(40), 0, 109 * MS);
+        assert_eq!(rest_ns, Some(40 * MS), "an event has ended the wait before");
     }
 
     #[test]
