@@ -80,6 +80,9 @@ pub struct ProcessActivity {
     /// A read of the process's memory or of its files in /proc blocks or takes too long, so its buffers, and perhaps its
     /// command line and counters, are unknown.
     pub unanswered: bool,
+    /// The process has run since its buffers were read, or they were not read yet, and no earlier read has found pending bytes. Not in the
+    /// JSON form.
+    pub unread: bool,
     /// Calls that read, with those of reaped children that no survey has counted.
     pub reads: Option<CallRate>,
     /// Calls that write, with those of reaped children that no survey has counted.

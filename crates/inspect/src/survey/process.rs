@@ -185,6 +185,7 @@ impl SurveyedProcess {
             user_share: share(|activity| activity.user_ticks),
             system_share: share(|activity| activity.system_ticks),
             unanswered: self.streams.is_unanswered(),
+            unread: self.streams.is_unread(),
             waiting: self.streams.waiting(),
         }
     }

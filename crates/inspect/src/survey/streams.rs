@@ -19,7 +19,10 @@ pub(super) struct PendingStreams {
     known: Option<Vec<KnownStream>>,
     unanswered: bool,
     left_out: bool,
-    now_s: f64,
+    /// The process has run since the last snapshot, or has none.
+    awaits_snapshot: bool,
+    /// The time of the last snapshot.
+    read_s: f64,
 }
 
 /// A stream with pending bytes at the last snapshot.
@@ -38,7 +41,15 @@ struct KnownStream {
 impl PendingStreams {
     /// Creates the streams of an image that has no snapshot yet.
     pub fn new(parent: Option<u32>) -> PendingStreams {
-        PendingStreams { parent, snapshots: 0, known: None, unanswered: false, left_out: false, now_s: 0.0 }
+        PendingStreams {
+            parent,
+            snapshots: 0,
+            known: None,
+            unanswered: false,
+            left_out: false,
+            awaits_snapshot: false,
+            read_s: 0.0,
+        }
     }
 
     /// Takes a buffer snapshot. `now_s` is the time by any monotonic clock, in seconds. Returns false if the time of the
@@ -49,6 +60,7 @@ impl PendingStreams {
         let reading = reader.buffers(pid, image);
         self.left_out = reading == Reading::OutOfTime;
         self.unanswered = reading == Reading::NoAnswer;
+        self.awaits_snapshot &= self.left_out;
         match reading {
             Reading::Answer(found) => self.update(found, now_s),
             Reading::NoAnswer | Reading::OutOfTime => self.known = None,
@@ -63,7 +75,22 @@ impl PendingStreams {
 
     /// Notes that this sample does not need the buffers: the process runs, or may not be read.
     pub fn set_not_due(&mut self) {
-        self.left_out = false;
+        (self.left_out, self.awaits_snapshot) = (false, false);
+    }
+
+    /// Notes that the last snapshot, if there is one, is out of date.
+    pub fn await_snapshot(&mut self) {
+        self.awaits_snapshot = true;
+    }
+
+    /// Returns whether the last snapshot is out of date, or there is none and one is due.
+    pub fn awaits_snapshot(&self) -> bool {
+        self.awaits_snapshot
+    }
+
+    /// Returns whether a snapshot is due and no earlier one shows pending bytes.
+    pub fn is_unread(&self) -> bool {
+        self.awaits_snapshot && !self.has_pending()
     }
 
     /// Returns whether the last sample had no time for this process.
@@ -91,19 +118,14 @@ impl PendingStreams {
         self.known.as_ref().is_some_and(|known| !known.is_empty())
     }
 
-    /// Sets the time from which ages are computed.
-    pub fn set_time(&mut self, now_s: f64) {
-        self.now_s = now_s;
-    }
-
-    /// Returns the pending streams, or none before the first snapshot.
+    /// Returns the pending streams at the last snapshot, with their age then, or none before the first one.
     pub fn waiting(&self) -> Option<Vec<PendingStream>> {
         let waiting = |stream: &KnownStream| PendingStream {
             walker: stream.walker,
             fd: stream.fd,
             path: stream.path.clone(),
             pending_bytes: stream.bytes,
-            waits_s: (self.now_s - stream.since_s).max(0.0),
+            waits_s: (self.read_s - stream.since_s).max(0.0),
             from_before: stream.from_before,
             preview: String::from_utf8_lossy(&stream.pending[..stream.pending.len().min(PREVIEW_BYTES)])
                 .into_owned()
@@ -130,7 +152,7 @@ impl PendingStreams {
         });
         self.known = Some(known.collect());
         self.snapshots = self.snapshots.wrapping_add(1);
-        self.now_s = now_s;
+        self.read_s = now_s;
     }
 }
 
@@ -177,6 +199,22 @@ mod tests {
         assert_eq!(after(&[(1.0, &["abc"]), (3.0, &["xbcd"])]), [(4, 0.0, false)]);
         assert_eq!(after(&[(1.0, &["ab"]), (2.0, &[]), (3.0, &["ab"])]), [(2, 0.0, false)]);
         assert_eq!(after(&[(1.0, &[]), (2.0, &["abc"]), (5.0, &["abc"])]), [(3, 3.0, false)]);
+    }
+
+    #[test]
+    fn an_outdated_snapshot_does_not_get_older() {
+        let mut streams = PendingStreams::new(None);
+        streams.await_snapshot();
+        assert!(streams.is_unread());
+        streams.update(vec![(buffer(1, "ab"), "/1".into())], 1.0);
+        streams.update(vec![(buffer(1, "ab"), "/1".into())], 3.0);
+        streams.await_snapshot();
+        assert!(!streams.is_unread(), "it has pending bytes");
+        assert_eq!(streams.waiting().unwrap()[0].waits_s, 2.0);
+        streams.update(Vec::new(), 4.0);
+        assert!(streams.is_unread(), "they may be new");
+        streams.set_not_due();
+        assert!(!streams.is_unread(), "it runs");
     }
 
     #[test]

@@ -95,6 +95,7 @@ fn detail(view: &TopView, one: &ProcessActivity, area: Rect, buffer: &mut Buffer
     let Some(stream) = one.oldest() else {
         let text = match (&one.waiting, one.foreign) {
             _ if one.unanswered => "it did not answer: a read of its memory or files in /proc blocks",
+            _ if one.unread => "its buffers are not read yet: reading those of other processes took too long",
             (Some(_), _) => "no pending bytes in its buffers",
             (None, true) => "its buffers cannot be read",
             (None, false) => "its buffers are not read yet, or it is running",
@@ -159,8 +160,8 @@ fn help_lines(columns: usize) -> Vec<String> {
     });
     let notes = [
         "TINY/s: calls of a mean size below 512 B. A CALL: mean bytes of a call. SYS%: time in the kernel, 100 for one CPU. \
-         PENDING: bytes that the program wrote and that are still in its own buffers. AGE: for how long; > if they were pending \
-         before the first survey."
+         PENDING: bytes that the program wrote and that are still in its own buffers; 'unread' if they are not read yet. AGE: for \
+         how long at the last read; > if they were pending before the first survey."
             .to_string(),
         format!(
             "{FOREIGN} after a PID: weir may not read it. Root with CAP_SYS_PTRACE may, unless the process has a capability \

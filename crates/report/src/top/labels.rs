@@ -40,10 +40,14 @@ pub(super) fn share(share: Option<f64>) -> String {
     share.map_or(ABSENT.into(), percent)
 }
 
+/// Word in the column of pending bytes for a process whose buffers are not read yet.
+pub(super) const UNREAD: &str = "unread";
+
 /// Returns the pending bytes; empty for none, a dash if unknown.
 pub(super) fn pending(one: &ProcessActivity) -> String {
     match (one.foreign || one.unanswered, one.pending_bytes()) {
         (true, _) => ABSENT.into(),
+        (_, 0) if one.unread => UNREAD.into(),
         (_, 0) => String::new(),
         (_, bytes) => Size(bytes).to_string(),
     }
@@ -133,7 +137,12 @@ pub(super) fn totals(processes: &[&ProcessActivity]) -> String {
         1 => format!("{} pending in 1 process", Size(held)),
         _ => format!("{} pending in {holders} processes", Size(held)),
     };
-    format!("{} calls/s, {} of them tiny · {held}", number(calls), number(tiny))
+    let is_unread = |one: &&&ProcessActivity| pending(one) == UNREAD;
+    let unread = match processes.iter().filter(is_unread).count() {
+        0 => String::new(),
+        unread => format!(", {unread} {UNREAD}"),
+    };
+    format!("{} calls/s, {} of them tiny · {held}{unread}", number(calls), number(tiny))
 }
 
 /// As [`totals`], in fewer words.
@@ -154,5 +163,14 @@ mod tests {
     fn no_process_makes_no_call() {
         assert_eq!(totals(&[]), "0 calls/s, 0 of them tiny · nothing pending");
         assert_eq!(short_totals(&[]), "0 calls/s, 0 tiny · nothing pending");
+    }
+
+    #[test]
+    fn a_process_whose_buffers_are_not_read_yet_is_marked() {
+        let one = ProcessActivity { unread: true, ..ProcessActivity::default() };
+        assert_eq!(pending(&one), "unread");
+        assert_eq!(totals(&[&one, &one]), "0 calls/s, 0 of them tiny · nothing pending, 2 unread");
+        let foreign = ProcessActivity { foreign: true, ..one };
+        assert_eq!(totals(&[&foreign]), "0 calls/s, 0 of them tiny · nothing pending");
     }
 }
