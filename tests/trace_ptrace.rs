@@ -132,3 +132,23 @@ fn a_process_of_short_threads_has_its_last_counters() {
         assert!(cpu_s > 0.0, "{process}");
     }
 }
+
+/// Waits in four threads for events while the children of four others end, for three seconds. Its exit status is 1 if a wait failed.
+const WAITS: &str = "#include <pthread.h>\n#include <sys/epoll.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+    static volatile int failed, ends;\n\
+    static void *waits(void *unused) { int set = epoll_create1(0); struct epoll_event event;\n\
+    while (!ends) if (epoll_wait(set, &event, 1, 300) < 0) failed = 1; return unused; }\n\
+    static void *forks(void *unused) { while (!ends) { int child = fork();\n\
+    if (child == 0) { usleep(5000); _exit(0); } waitpid(child, 0, 0); } return unused; }\n\
+    int main(void) { pthread_t threads[8];\n\
+    for (int n = 0; n < 8; n++) pthread_create(&threads[n], 0, n < 4 ? waits : forks, 0);\n\
+    usleep(3000000); ends = 1; for (int n = 0; n < 8; n++) pthread_join(threads[n], 0);\n\
+    return failed; }\n";
+
+#[cfg(target_arch = "x86_64")] // On aarch64 weir does not see that a call was interrupted.
+#[test]
+fn an_ignored_signal_that_another_thread_takes_interrupts_no_recorded_wait() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "waits", WAITS);
+    trace(dir.path(), &["--exact"], &[program.to_str().expect("a name")]);
+}

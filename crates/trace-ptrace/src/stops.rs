@@ -149,14 +149,16 @@ impl Tracer<'_, '_> {
                     return;
                 }
             }
-            SyscallStop::Exit { .. } if was_requested && self.repeat_at_exit(tid) => {}
+            // Without a tracer, an ignored signal that another thread takes would not have ended the wait.
+            SyscallStop::Exit { result }
+                if (was_requested || is_interrupted_wait(tid, result)) && self.repeat_at_exit(tid) => {}
             SyscallStop::Exit { result } => self.on_syscall_exit(tid, visible_result(result), now),
             SyscallStop::Filtered { .. } | SyscallStop::Other => {}
         }
         self.resume(tid, 0, now);
     }
 
-    /// Repeats the call of a syscall-exit stop if weir interrupted it. Returns whether it does.
+    /// Repeats the call of a syscall-exit stop if weir or an ignored signal interrupted it. Returns whether it does.
     fn repeat_at_exit(&mut self, tid: u32) -> bool {
         let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return false };
         let repeats = self.repeat_interrupted_call(pid, tid);
@@ -215,6 +217,7 @@ impl Tracer<'_, '_> {
     pub(super) fn on_syscall_exit(&mut self, tid: u32, result: i64, now: u64) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         thread.before_exec = None;
+        thread.repeated_call.on_return();
         let (pid, Some(inside)) = (thread.pid, thread.inside.take()) else { return };
         // If another thread has begun a gap, its totals include this call.
         let Some(process) = self.process(pid).filter(|process| process.gap.is_none()) else { return };
@@ -276,4 +279,11 @@ impl Tracer<'_, '_> {
             ));
         }
     }
+}
+
+/// Returns whether a thread at its syscall-exit stop has left a wait with EINTR that only a signal causes. A read of a file may fail so
+/// for ever: its server decides (FUSE).
+fn is_interrupted_wait(tid: u32, result: i64) -> bool {
+    result == -i64::from(libc::EINTR)
+        && registers::interrupted_syscall(tid).is_some_and(|(number, _)| syscalls::op(number).is_none())
 }
