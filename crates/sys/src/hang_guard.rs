@@ -19,7 +19,7 @@ use std::time::Duration;
 use crate::companion::{self, Companion};
 use crate::expendable::no_answer_text;
 use crate::unkillable::{Unkillable, UnkillableSearch};
-use crate::{held_signals, proc, signals};
+use crate::{held_signals, launch, proc, signals};
 
 /// The first argument of a weir that only waits: [`waiter_main`].
 const WAITER_ARGUMENT: &str = "--weir-wait-for";
@@ -66,6 +66,13 @@ static REPORT: OnceLock<fn(&str)> = OnceLock::new();
 /// Allows guards in this program, whose `main` must call [`waiter_main`] first. `report` prints a sentence for the user.
 pub fn allow(report: fn(&str)) {
     let _allowed_before = REPORT.set(report);
+}
+
+/// Prints a sentence for the user at once, if this program allows guards.
+pub fn report(sentence: &str) {
+    if let Some(report) = REPORT.get() {
+        report(sentence);
+    }
 }
 
 /// Watches the threads of this process until it is dropped.
@@ -299,7 +306,9 @@ pub fn waiter_main() -> Option<u8> {
     let forwarding = signals::forward(command, &signals::FORWARDED);
     signals::block_forwarded(libc::SIG_UNBLOCK);
     let guard = HangGuard::start(GuardedWork::Run, Some(command), None);
-    let status = crate::launch::reap(command) as i32;
+    launch::await_end(command, false);
+    signals::forget_command();
+    let status = launch::reap(command) as i32;
     drop(guard);
     drop(forwarding);
     if let Some(companion) = companion {

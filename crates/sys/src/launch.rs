@@ -180,6 +180,23 @@ pub fn reap(child: u32) -> u32 {
     reap_after(child, || {})
 }
 
+/// Waits until a child has ended, or with `or_stop` until it has stopped, and leaves its status to the next wait, which reaps it. Returns
+/// whether it has ended; true if there is no such child.
+pub fn await_end(child: u32, or_stop: bool) -> bool {
+    let stops = if or_stop { libc::WSTOPPED } else { 0 };
+    // SAFETY: zero bytes are a valid siginfo_t, which the call fills; errno may be read.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let how = libc::WEXITED | libc::WNOWAIT | stops;
+        while libc::waitid(libc::P_PID, child, &mut info, how) != 0 {
+            if *libc::__errno_location() != libc::EINTR {
+                return true;
+            }
+        }
+        info.si_code != libc::CLD_STOPPED && info.si_code != libc::CLD_TRAPPED
+    }
+}
+
 /// Waits for a child to end like [`reap`]. Calls `meanwhile` first if the child has not ended yet.
 pub fn reap_after(child: u32, meanwhile: impl FnOnce()) -> u32 {
     let wait = |how| retry_on_intr(|| waitpid(Pid::from_raw(child as i32), how)).ok().flatten();
@@ -188,4 +205,28 @@ pub fn reap_after(child: u32, meanwhile: impl FnOnce()) -> u32 {
         wait(WaitOptions::empty())
     });
     ended.map_or(0, |(_, status)| status.as_raw() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals;
+
+    /// A signal that is held at the command's end must not reach another process with its PID.
+    #[test]
+    fn an_ended_child_gets_no_signal_before_it_is_reaped() {
+        #[expect(clippy::zombie_processes, reason = "it is reaped by its number")]
+        let child = std::process::Command::new("true").spawn().expect("a child");
+        assert!(await_end(child.id(), true) && await_end(child.id(), false));
+        let status = reap(child.id()) as i32;
+        assert!(libc::WIFEXITED(status), "its status was left: {status}");
+        assert!(await_end(child.id(), true), "there is no such child");
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("a child");
+        let forwarding = signals::forward(child.id(), &[]);
+        signals::forget_command();
+        signals::send_to_command(libc::SIGKILL);
+        drop(forwarding);
+        assert!(child.wait().expect("its end").success());
+    }
 }

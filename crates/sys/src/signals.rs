@@ -212,6 +212,12 @@ pub fn block_all() {
     }
 }
 
+/// Forwards no further signal: the command has ended, and another process can get its PID once it is reaped. The signals that ask
+/// weir to end are still counted.
+pub fn forget_command() {
+    COMMAND.store(0, Relaxed);
+}
+
 /// Counts the signals that ask weir to end, without a command to which they are forwarded. A handler that is installed later must
 /// call this one, as those of the crate signal-hook do.
 pub fn count_end_requests() {
@@ -246,7 +252,7 @@ pub(crate) fn handle_pending() {
 }
 
 /// Returns the number of signals that asked weir to end while signals were forwarded or counted, and the last of them.
-pub(crate) fn end_requests() -> (u32, i32) {
+pub fn end_requests() -> (u32, i32) {
     (END_REQUESTS.load(Relaxed), LAST_END_REQUEST.load(Relaxed))
 }
 

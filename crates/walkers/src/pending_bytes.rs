@@ -134,6 +134,25 @@ impl PendingBytes {
         self.partial_drain(len)
     }
 
+    /// Returns the stores that note the first `taken` bytes as written and change nothing else. Code of the program that puts a byte
+    /// inline holds only the address of the next byte, which stays. None for a runtime that is not known to be so.
+    pub fn noted_as_written(&self, taken: usize) -> Option<Vec<MemoryStore>> {
+        let is_own =
+            self.walker == RuntimeId::GLIBC && self.joined.is_none() && !self.partial_stores.is_empty();
+        let store = |part: &PartialStore| match part.value {
+            StoredValue::WrittenPlus(from) => {
+                Some(MemoryStore::u64(part.address, from.wrapping_add(taken as u64)))
+            }
+            StoredValue::Constant(value) => Some(MemoryStore::u64(part.address, value)),
+            StoredValue::RemainingPlus(_) | StoredValue::RemainingBytes => None,
+        };
+        if is_own && taken <= self.bytes.len() {
+            self.partial_stores.iter().map(store).collect()
+        } else {
+            None
+        }
+    }
+
     /// Returns whether any number of the bytes can be written while the others remain.
     pub fn can_drain_partially(&self) -> bool {
         !self.partial_stores.is_empty() && self.remainder_most >= self.bytes.len() as u64
@@ -258,6 +277,18 @@ mod tests {
             is_ambiguous: false,
             outside: OutsideWrite::default(),
         }
+    }
+
+    #[test]
+    fn noted_bytes_leave_the_address_of_the_next_one() {
+        let base = PartialStore::new(8, StoredValue::WrittenPlus(100));
+        let one = of(vec![base, PartialStore::new(16, StoredValue::Constant(7))], u64::MAX);
+        let noted = |len: u64| Some(vec![MemoryStore::u64(8, 100 + len), MemoryStore::u64(16, 7)]);
+        assert_eq!((one.noted_as_written(2), one.noted_as_written(6)), (noted(2), noted(6)));
+        assert_eq!((one.noted_as_written(7), of(Vec::new(), 0).noted_as_written(2)), (None, None));
+        assert_eq!(PendingBytes { walker: RuntimeId::MUSL, ..one }.noted_as_written(2), None);
+        let moving = of(vec![base, PartialStore::new(16, StoredValue::RemainingPlus(7))], u64::MAX);
+        assert_eq!(moving.noted_as_written(2), None, "the next byte gets another address");
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod compared_streams;
 pub(crate) mod fork_flush;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod move_step_test;
+pub(crate) mod outside_streams;
 pub(crate) mod skip;
 pub(crate) mod write_ahead;
 
@@ -190,6 +191,10 @@ impl LifecycleHandler for DelayHandler {
     }
 
     fn on_tick(&mut self, tracees: &mut Tracees, now: u64) {
+        // Weir can leave a process only when no bytes are written ahead of it.
+        if tracees.is_leaving {
+            return;
+        }
         self.ticks = self.ticks.wrapping_add(1);
         for pid in tracees.pids() {
             // A deferred fork needs the same bytes in the parent as in the child.

@@ -44,7 +44,7 @@ pub(crate) fn thread_activity(tracees: &Tracees, pid: u32) -> ThreadActivity {
 }
 
 /// Returns whether a call blocked when the stop came: its result is EINTR or one of the kernel's restart codes.
-fn is_interrupted(call: &SyscallRegisters) -> bool {
+pub(crate) fn is_interrupted(call: &SyscallRegisters) -> bool {
     syscalls::RESTART_CODES.contains(&call.result) || call.result == -i64::from(libc::EINTR)
 }
 

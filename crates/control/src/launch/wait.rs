@@ -4,7 +4,8 @@ use rustix::process::{Pid, WaitOptions, WaitStatus, waitpid};
 use weir_model::run::RunOutcome;
 use weir_model::trace::Exit;
 use weir_sys::hang_guard::{GuardedWork, HangGuard};
-use weir_sys::launch::GatedCommand;
+use weir_sys::launch::{self, GatedCommand};
+use weir_sys::signals as forwarded;
 
 use super::signals;
 use crate::coalesce::ticker::ArenaTicker;
@@ -26,6 +27,9 @@ fn exit_of(gated: GatedCommand) -> Result<Exit, weir_sys::Error> {
     let _guard = HangGuard::start(GuardedWork::Run, Some(pid), None);
     gated.release()?;
     loop {
+        if launch::await_end(pid, true) {
+            forwarded::forget_command();
+        }
         match waitpid(Pid::from_raw(pid as i32), WaitOptions::UNTRACED) {
             Ok(Some((_, status))) if status.stopped() => {
                 // SIGCONT can have continued both processes before this wait returned.

@@ -14,13 +14,15 @@ use weir_sys::memory::silent_processes;
 use weir_sys::proc;
 use weir_sys::ptrace;
 use weir_sys::ptrace::held_exit::HeldExit;
+use weir_sys::signals;
 
 use super::SuperviseError;
+use super::departure::Departure;
 use super::handler::LifecycleHandler;
 use super::other_tracers::PendingDetach;
 use super::tracee::TracedProcess;
 use super::tracees::Tracees;
-use crate::delay::write_ahead::reclaim_written_ahead;
+use crate::delay::outside_streams::reclaim_to_leave;
 use crate::foreign_file::late_writes;
 use crate::rescue::save::RESCUED;
 
@@ -66,6 +68,7 @@ pub(crate) struct Supervisor {
     next_tick_ns: u64,
     /// The end of [`GRACE_NS`].
     grace_until_ns: Option<u64>,
+    pub(super) departure: Option<Departure>,
     /// As process 1, weir has killed the processes that ran on.
     has_killed_the_rest: bool,
 }
@@ -106,6 +109,7 @@ impl Supervisor {
             tick_interval,
             next_tick_ns: 0,
             grace_until_ns: None,
+            departure: None,
             has_killed_the_rest: false,
         })
     }
@@ -126,10 +130,7 @@ impl Supervisor {
     }
 
     fn handle_events(&mut self) -> Result<(), SuperviseError> {
-        while self.exit.is_none()
-            || !self.tracees.written_ahead.is_empty()
-            || self.gives_grace()
-            || self.has_deferred_exit()
+        while self.exit.is_none() || self.stays_for_bytes() || self.gives_grace() || self.has_deferred_exit()
         {
             self.handle_timers();
             if let Some(stop) = self.tracees.deferred_stops.pop_front() {
@@ -160,9 +161,14 @@ impl Supervisor {
         self.handlers.iter().filter_map(|handler| handler.service()).collect()
     }
 
+    /// Returns the end of the grace, which begins at the first call after the command's end.
+    fn grace_until_ns(&mut self) -> u64 {
+        *self.grace_until_ns.get_or_insert_with(|| now_ns() + GRACE_NS)
+    }
+
     /// Returns whether processes run on after the command that may end by themselves in a moment, or that weir has killed.
     fn gives_grace(&mut self) -> bool {
-        let until_ns = *self.grace_until_ns.get_or_insert_with(|| now_ns() + GRACE_NS);
+        let until_ns = self.grace_until_ns();
         if self.services().is_empty() {
             return false;
         }
@@ -223,15 +229,19 @@ impl Supervisor {
         self.retry_deferred_forks();
         self.adopt_orphans();
         self.advance_detaches();
+        if self.has_detached_root() && proc::has_ended(self.tracees.root) {
+            signals::forget_command();
+        }
         if self.has_detached_root()
             && let Some(status) = ptrace::try_reap_child(self.tracees.root)
         {
             self.exit = Some(Exit::of_status(status));
         }
         if self.exit.is_some() {
+            self.tracees.is_leaving = now >= self.grace_until_ns();
             // A descendant is detached once no bytes are written ahead of it.
             let owners = self.tracees.written_ahead.owners();
-            owners.into_iter().for_each(|pid| reclaim_written_ahead(&mut self.tracees, pid));
+            owners.into_iter().for_each(|pid| reclaim_to_leave(&mut self.tracees, pid));
         }
         if let Some(interval) = self.tick_interval.filter(|_| now >= self.next_tick_ns) {
             self.each_handler(|handler, tracees| handler.on_tick(tracees, now));

@@ -4,7 +4,7 @@ use weir_model::trace::Exit;
 use weir_sys::clock::now_ns;
 use weir_sys::launch::GatedCommand;
 use weir_sys::ptrace::held_exit::{HeldExit, ends_alone};
-use weir_sys::{executable, proc, ptrace};
+use weir_sys::{executable, proc, ptrace, signals};
 
 use super::deferred_fork::DeferredFork;
 use super::event_loop::{DeferredExit, Supervisor};
@@ -181,6 +181,10 @@ impl Supervisor {
 
     fn report_exit(&mut self, pid: u32, tid: u32, status: i32) {
         self.tracees.processes.entry(pid).and_modify(|process| process.exit_reported = true);
+        if pid == self.tracees.root {
+            // The process gets no further signal, and the next wait can reap it.
+            signals::forget_command();
+        }
         self.finish_exit(DeferredExit { pid, tid, status, handler: 0 });
     }
 
@@ -276,6 +280,7 @@ impl Supervisor {
         self.tracees.written_ahead.forget(tid);
         self.tracees.processes.remove(&tid);
         if tid == self.tracees.root {
+            signals::forget_command();
             self.exit = Some(Exit::of_status(status));
         }
     }

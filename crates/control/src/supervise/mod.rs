@@ -3,10 +3,12 @@
 //! The supervisor sleeps between lifecycle events, so it costs nothing then; with a bounded delay it reads each
 //! process's streams once a tick. System calls stop only in processes that have bytes written ahead of them.
 //!
-//! The supervisor detaches when the command has ended and no bytes are written ahead of a descendant. If weir is
+//! The supervisor detaches when the command has ended and no bytes are written ahead of a descendant, or at the second signal that
+//! asks it to end after the command. If weir is
 //! killed, all tracees run on, and only bytes that were written ahead are written twice.
 
 mod deferred_fork;
+mod departure;
 mod early_writes;
 pub(crate) mod event_loop;
 mod final_state;

@@ -9,7 +9,8 @@ use weir_sys::syscalls;
 use super::event_loop::Supervisor;
 use super::tracee::TraceeState;
 use super::tracees::Tracees;
-use crate::delay::write_ahead::{reclaim_at_call, reclaim_written_ahead};
+use crate::delay::outside_streams::reclaim_to_leave;
+use crate::delay::write_ahead::reclaim_at_call;
 
 /// How long a caller of ptrace(2) is held. Bytes that are written ahead of its target can be taken back when all threads of the
 /// target block.
@@ -86,7 +87,7 @@ impl Supervisor {
         if is_own_call {
             reclaim_at_call(&mut self.tracees, pid, caller);
         } else {
-            reclaim_written_ahead(&mut self.tracees, pid);
+            reclaim_to_leave(&mut self.tracees, pid);
         }
     }
 

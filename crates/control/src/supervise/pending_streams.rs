@@ -204,7 +204,6 @@ impl Tracees {
 
     /// Returns the code range of the interpreter's loop and the addresses of all text layers and their writers. A thread that
     /// reaches the loop has left these streams consistent.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))] // only replays ask
     pub(crate) fn interpreter_code(&self, pid: u32, tid: u32) -> Option<(std::ops::Range<u64>, Vec<u64>)> {
         let walkers = &self.processes.get(&pid)?.walkers;
         let walker = walkers.iter().find(|walker| !walker.interpreter_code().is_empty())?;

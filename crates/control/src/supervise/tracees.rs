@@ -40,6 +40,8 @@ pub struct Tracees {
     /// As [`super::SuperviseOptions::save_in`].
     pub(crate) save_in: Option<PathBuf>,
     pub(crate) timer: WaitTimer,
+    /// The command has ended, and no bytes of its descendants are written early any more.
+    pub(crate) is_leaving: bool,
 }
 
 impl Tracees {
@@ -58,6 +60,7 @@ impl Tracees {
             detached_for_tracers: BTreeMap::new(),
             save_in,
             timer: WaitTimer::new()?,
+            is_leaving: false,
         };
         set_search_time(SEARCH_TIME);
         Ok(tracees)

@@ -67,6 +67,11 @@ mod x86_64 {
         Some(super::hash(&(general, [r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15])))
     }
 
+    /// Returns the address of the next instruction of a stopped thread; None if it has died.
+    pub fn program_counter(tid: u32) -> Option<u64> {
+        Some(registers(tid)?.rip)
+    }
+
     /// Returns the stack pointer and the callee-saved registers (x86-64 ABI) of a stopped thread.
     pub fn stack(tid: u32) -> Option<(u64, [u64; 6])> {
         Some(stack_of(&registers(tid)?))
@@ -141,8 +146,9 @@ mod x86_64 {
 
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{
-    after_syscall_of, current_syscall, digest, interrupted_syscall, next_syscall_of, replace_syscall,
-    restart_syscall, restart_with, set_args, set_result, skip_syscall, stack, stack_of, syscall_of,
+    after_syscall_of, current_syscall, digest, interrupted_syscall, next_syscall_of, program_counter,
+    replace_syscall, restart_syscall, restart_with, set_args, set_result, skip_syscall, stack, stack_of,
+    syscall_of,
 };
 
 fn hash(registers: &impl std::hash::Hash) -> u64 {
@@ -226,6 +232,11 @@ mod aarch64 {
         Some(super::hash(&(x, sp, pc)))
     }
 
+    /// Returns the address of the next instruction of a stopped thread; None if it has died.
+    pub fn program_counter(tid: u32) -> Option<u64> {
+        Some(registers(tid)?.pc)
+    }
+
     /// Returns None: the first argument is overwritten by the result, so nothing shows which descriptor was written.
     pub fn after_syscall(_tid: u32) -> Option<AfterSyscall> {
         None
@@ -284,8 +295,8 @@ mod aarch64 {
 
 #[cfg(target_arch = "aarch64")]
 pub use aarch64::{
-    after_syscall, current_syscall, digest, interrupted_syscall, replace_syscall, restart_syscall,
-    restart_with, set_args, set_result, skip_syscall, stack,
+    after_syscall, current_syscall, digest, interrupted_syscall, program_counter, replace_syscall,
+    restart_syscall, restart_with, set_args, set_result, skip_syscall, stack,
 };
 
 #[cfg(test)]
