@@ -91,3 +91,28 @@ fn daemons_and_workers_of_python_write_their_bytes_once() {
         }
     }
 }
+
+#[test]
+fn a_stream_that_also_reads_writes_its_bytes_once() {
+    const TEST: &str = "a_stream_that_also_reads_writes_its_bytes_once";
+    let dir = disk_dir();
+    if !common::programs::compile_c("run_forks/update", &[], dir.path()) {
+        return skip(TEST, "it needs gcc");
+    }
+    let log = dir.path().join("log");
+    for mode in ["w+", "a+"] {
+        for options in [&["--fix-fork"][..], &["--max-delay=20ms"], &["--fix-fork", "--rescue"]] {
+            let _absent = fs::remove_file(&log);
+            let output = run(dir.path(), &[&["run"], options, &["--", "./update", mode]].concat());
+            let said = text(&output.stderr);
+            assert_eq!(text(&output.stdout), "once\nparent\n", "{mode} {options:?}: {said}");
+            assert!(!said.contains("twice"), "{mode} {options:?}: {said}");
+        }
+    }
+    // The bytes replace others, which the program could read before.
+    fs::write(&log, "0123456789abcdefghij").expect("the file");
+    let output = run(dir.path(), &["run", "--fix-fork", "--", "./update", "r+"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("5 bytes for ") && said.contains("can be written twice"), "{said}");
+    assert!(said.contains("the program also reads the file"), "{said}");
+}

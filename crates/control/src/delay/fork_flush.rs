@@ -23,7 +23,7 @@ impl LifecycleHandler for ForkHandler {
         }
         let left = match tracees.hold(parent) {
             true => write_common_bytes(tracees, parent, child),
-            false => unmarked_bytes(tracees, child),
+            false => unmarked_bytes(tracees, child, Why::NotStopped),
         };
         tracees.release(parent);
         if left.iter().any(|one| one.why == Why::FullFile) && now_ns() < fork.begun_ns + FULL_FILE_NS {
@@ -47,6 +47,8 @@ enum Why {
     FullFile,
     ChangedByThread,
     NotStopped,
+    Writing,
+    ReadsToo,
     /// Only the program can write the bytes, for this reason.
     Refused(&'static str),
 }
@@ -57,6 +59,8 @@ impl CommonRest {
             Why::FullFile => "it took no bytes for a second",
             Why::ChangedByThread => "another thread was changing the stream",
             Why::NotStopped => "the process could not be stopped",
+            Why::Writing => "another thread was writing",
+            Why::ReadsToo => "the program also reads the file, or weir cannot open it",
             Why::Refused(why) => why,
         };
         let path = proc::descriptor(child, self.fd).unwrap_or_default();
@@ -66,12 +70,27 @@ impl CommonRest {
 }
 
 /// Returns all pending bytes of a child. It has also a copy of those that were written ahead of its parent.
-fn unmarked_bytes(tracees: &mut Tracees, child: u32) -> Vec<CommonRest> {
+fn unmarked_bytes(tracees: &mut Tracees, child: u32, why: Why) -> Vec<CommonRest> {
     let pending = join_pending(tracees.pending(child, child));
     pending
         .iter()
-        .map(|one| CommonRest { fd: one.fd, bytes: one.bytes.len(), why: Why::NotStopped })
+        .filter(|one| proc::descriptor(child, one.fd).is_some())
+        .map(|one| CommonRest { fd: one.fd, bytes: one.bytes.len(), why })
         .collect()
+}
+
+/// Writes new bytes of a stream of the parent. Returns how many the file has taken, and why the others can be written twice; None if none
+/// can, or if the program's own write gets an error.
+fn write_at_fork(
+    tracees: &mut Tracees,
+    parent: u32,
+    thread: &TargetThread,
+    one: &PendingBytes,
+    new: &[u8],
+) -> (usize, Option<Why>) {
+    let Some(file) = tracees.open_at_fork(parent, thread, one) else { return (0, Some(Why::ReadsToo)) };
+    let taken = tracees.write_ahead(parent, &file, new);
+    (taken, (taken < new.len() && file.may_take_more()).then_some(Why::FullFile))
 }
 
 /// Writes the bytes that both processes have pending, and marks them as written ahead of both. Returns those that the file does
@@ -89,7 +108,7 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) -> Vec<Com
     }
     forget_purged(tracees, parent, tid, &parent_pending);
     if thread_activity(tracees, parent) == ThreadActivity::Writing {
-        return left;
+        return unmarked_bytes(tracees, child, Why::Writing);
     }
     let thread = TargetThread::new(tid);
     for one in child_pending {
@@ -113,11 +132,10 @@ fn write_common_bytes(tracees: &mut Tracees, parent: u32, child: u32) -> Vec<Com
         }
         let mut written = before;
         if !new.is_empty() {
-            let Some(file) = tracees.open_ahead(parent, &thread, &one) else { continue };
-            let taken = tracees.write_ahead(parent, &file, new);
+            let (taken, why) = write_at_fork(tracees, parent, &thread, &one, new);
             written += taken;
-            if taken < new.len() && file.may_take_more() {
-                left.push(CommonRest { fd: one.fd, bytes: new.len() - taken, why: Why::FullFile });
+            if let Some(why) = why.filter(|_| proc::descriptor(child, one.fd).is_some()) {
+                left.push(CommonRest { fd: one.fd, bytes: new.len() - taken, why });
             }
         }
         // Also without new bytes: the child has a copy of those that were written before.

@@ -1,5 +1,6 @@
 //! Writes to the files of a stopped process, ahead of the program.
 
+use weir_model::trace::RuntimeId;
 use weir_sys::foreign_descriptors::forbidden;
 use weir_sys::proc;
 use weir_sys::ptrace::{EVENT_STOP, PtraceStop};
@@ -29,6 +30,30 @@ impl Tracees {
         thread: &TargetThread,
         stream: &PendingBytes,
     ) -> Option<ForeignFile> {
+        // The streams that a search finds are those of types that only write.
+        self.open_if(pid, thread, stream, stream.found_by_search)
+    }
+
+    /// As [`Tracees::open_ahead`] for bytes that are pending at a fork. A stream of glibc that reads too flushes them before it reads or
+    /// moves its position; unless it has read ahead, the flush then moves nothing.
+    pub(crate) fn open_at_fork(
+        &mut self,
+        pid: u32,
+        thread: &TargetThread,
+        stream: &PendingBytes,
+    ) -> Option<ForeignFile> {
+        let flushes_first = stream.walker == RuntimeId::GLIBC && stream.flush_position.is_none();
+        self.open_if(pid, thread, stream, stream.found_by_search || flushes_first)
+    }
+
+    /// Opens the file of a stream, as [`ForeignFile::allows_writing_ahead`] with `only_writes`.
+    fn open_if(
+        &mut self,
+        pid: u32,
+        thread: &TargetThread,
+        stream: &PendingBytes,
+        only_writes: bool,
+    ) -> Option<ForeignFile> {
         let fd = stream.fd;
         let file = ForeignFile::open(thread, fd, &self.threads_for_calls(pid))
             .map(|file| file.of_records(stream.outside.record_end, false));
@@ -41,8 +66,7 @@ impl Tracees {
         if let Some(why) = why {
             self.note_refusal(pid, thread.tid, fd, &why);
         }
-        // The streams that a search finds are those of types that only write.
-        file.ok().filter(|file| file.allows_writing_ahead(stream.found_by_search))
+        file.ok().filter(|file| file.allows_writing_ahead(only_writes))
     }
 
     /// As [`Tracees::open_ahead`], but returns None if each write to the file is one message, and notes that as a limitation.
