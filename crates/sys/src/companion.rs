@@ -79,9 +79,10 @@ impl Companion {
         (&self.0).read_exact(&mut byte).is_ok() && byte == [BEGUN]
     }
 
-    /// Tells the companion that weir needs no more work, and waits until the present work is done.
-    pub fn finish(self) {
-        finish(self.0);
+    /// Tells the companion that weir needs no more work, waits until the present work is done, and returns the sentences for the user
+    /// that the companion has sent, one a line.
+    pub fn finish(self) -> String {
+        finish(self.0)
     }
 
     /// Returns weir's side of the socket, for a program that weir executes: [`finish`].
@@ -91,9 +92,11 @@ impl Companion {
 }
 
 /// As [`Companion::finish`], with weir's side of the socket.
-pub(crate) fn finish(mut socket: UnixStream) {
+pub(crate) fn finish(mut socket: UnixStream) -> String {
+    let mut sentences = Vec::new();
     let _gone = socket.shutdown(Shutdown::Write);
-    let _ended = socket.read_to_end(&mut Vec::new());
+    let _ended = socket.read_to_end(&mut sentences);
+    String::from_utf8_lossy(&sentences).into_owned()
 }
 
 /// The signals of users and terminals.

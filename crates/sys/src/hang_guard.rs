@@ -312,7 +312,7 @@ pub fn waiter_main() -> Option<u8> {
     drop(guard);
     drop(forwarding);
     if let Some(companion) = companion {
-        companion::finish(companion);
+        companion::finish(companion).lines().for_each(report);
     }
     Some(match libc::WIFSIGNALED(status) {
         true => (128 + libc::WTERMSIG(status)) as u8,

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args as _, FromArgMatches, ValueEnum};
-use weir_control::launch;
+use weir_control::launch::{self, EndedCommand};
 use weir_control::plan::request::{BufferMode, CoalesceScope, RunRequest, StandardStream};
 use weir_control::plan::{self, HostCapabilities};
 use weir_model::duration;
@@ -237,8 +237,9 @@ fn run_command(args: &Args) -> Result<u8, CommandFailure> {
         return Err(CommandFailure::of_weir(text));
     }
     let after_exit = report.after_exit();
-    let outcome = launch::launch(&plan, after_exit, |problems| report.print_remarks(&plan, problems))?;
-    report.print_outcome(&outcome);
+    let EndedCommand { outcome, lost_output } =
+        launch::launch(&plan, after_exit, |problems| report.print_remarks(&plan, problems))?;
+    report.print_outcome(&outcome, &lost_output);
     let written = report.write_document(&plan, Some(&outcome));
     if let Err(failure) = &written {
         eprintln_lossy!("weir: {}", failure.text);
@@ -246,5 +247,5 @@ fn run_command(args: &Args) -> Result<u8, CommandFailure> {
     if let Exit::Signal(signal) = outcome.exit {
         signals::note_end_of_command(signal);
     }
-    Ok(exit_status::after_command(Some(outcome.exit), written.is_err(), false))
+    Ok(exit_status::after_command(Some(outcome.exit), written.is_err() || !lost_output.is_empty(), false))
 }

@@ -62,10 +62,10 @@ impl<'a> RunReport<'a> {
         }
     }
 
-    /// Prints the rescued bytes and the problems of a run that has ended.
-    pub fn print_outcome(&self, outcome: &RunOutcome) {
+    /// Prints the rescued bytes and the problems of a run that has ended; with --quiet only those of `lost_output`, which are errors.
+    pub fn print_outcome(&self, outcome: &RunOutcome, lost_output: &[String]) {
         if self.args.output.is_quiet() {
-            return;
+            return lost_output.iter().for_each(|line| eprintln_lossy!("weir: {line}"));
         }
         for line in rescue_lines(outcome).iter().chain(&outcome.limitations) {
             eprintln_lossy!("weir: {line}");

@@ -65,6 +65,21 @@ pub enum OutputAfterExit {
     Stdout,
 }
 
+/// The end of a command.
+#[derive(Debug)]
+pub struct EndedCommand {
+    #[allow(missing_docs)]
+    pub outcome: RunOutcome,
+    /// Sentences about output of the command that weir has lost, also in the limitations of the outcome.
+    pub lost_output: Vec<String>,
+}
+
+impl From<RunOutcome> for EndedCommand {
+    fn from(outcome: RunOutcome) -> EndedCommand {
+        EndedCommand { outcome, lost_output: Vec::new() }
+    }
+}
+
 /// Runs the command and returns its outcome.
 ///
 /// If neither the plan nor the caller needs weir after the start, weir's own process becomes the command by execve(2),
@@ -74,7 +89,7 @@ pub fn launch(
     plan: &Plan,
     output_after: OutputAfterExit,
     before_start: impl FnOnce(&[String]),
-) -> Result<RunOutcome, LaunchError> {
+) -> Result<EndedCommand, LaunchError> {
     let arena = create_arena(plan)?;
     let becomes_command = plan.supervision.is_none()
         && plan.coalesce.is_none()
@@ -92,7 +107,7 @@ pub fn launch(
     if plan.terminal {
         run_in_terminals(plan, arena, output_after, before_start)
     } else {
-        run(plan, launch::start(&plan.command)?, None, arena, output_after, before_start)
+        Ok(run(plan, launch::start(&plan.command)?, None, arena, output_after, before_start)?.into())
     }
 }
 
@@ -184,13 +199,15 @@ fn run_in_terminals(
     arena: Option<Arena>,
     output_after: OutputAfterExit,
     before_start: impl FnOnce(&[String]),
-) -> Result<RunOutcome, LaunchError> {
+) -> Result<EndedCommand, LaunchError> {
     let terminals = Terminals::open().map_err(LaunchError::Terminal)?;
     let start = || launch::start(&plan.command);
     let (gated, output) = terminals.replace_during(start).map_err(LaunchError::Terminal)?;
     let gated = gated?;
     let relay = output.relay(gated.pid).map_err(LaunchError::Terminal)?;
     let outcome = run(plan, gated, Some(&relay), arena, output_after, before_start);
-    relay.finish();
-    outcome
+    let lost_output: Vec<String> = relay.finish().lines().map(String::from).collect();
+    let mut outcome = outcome?;
+    outcome.limitations.extend(lost_output.iter().cloned());
+    Ok(EndedCommand { outcome, lost_output })
 }

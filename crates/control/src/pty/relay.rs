@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 use weir_sys::companion::{BEGUN, Companion};
+use weir_sys::errno_text;
 use weir_sys::pidfd::open_process;
 
 use super::{size, writers};
@@ -49,8 +50,10 @@ struct RelayLane {
     own: Arc<[File; 2]>,
     /// Weir needs no more output: the command has ended, or weir has.
     ended: Arc<AtomicBool>,
-    /// Dropped when the ended command's output is copied, or with the lane.
-    drained: Option<Sender<()>>,
+    /// Takes a sentence about output that is lost. Dropped when the ended command's output is copied, or with the lane.
+    drained: Option<Sender<String>>,
+    /// "standard output" or "standard error".
+    name: &'static str,
     command: Arc<TerminalCommand>,
 }
 
@@ -78,9 +81,10 @@ impl TerminalOutput {
     }
 }
 
-/// Copies until the terminals close. Notes in `weir` that it has begun; copies nothing if a thread cannot be started. Closes `weir`
+/// Copies until the terminals close. Sends `weir` a sentence about each output that takes no more bytes. Notes in `weir` that it has begun; copies nothing if a thread cannot be started. Closes `weir`
 /// when its peer has ended or needs no more work, and all output before that is copied.
 fn copy_all(masters: [Option<OwnedFd>; 2], own: [File; 2], command: TerminalCommand, mut weir: UnixStream) {
+    weir_sys::signals::catch_file_size_limit();
     let (ended, own, command) = (Arc::new(AtomicBool::new(false)), Arc::new(own), Arc::new(command));
     let (drained, all_drained) = channel();
     let lane = |(number, from): (usize, OwnedFd)| {
@@ -90,6 +94,7 @@ fn copy_all(masters: [Option<OwnedFd>; 2], own: [File; 2], command: TerminalComm
             own: Arc::clone(&own),
             ended: Arc::clone(&ended),
             drained: Some(drained.clone()),
+            name: ["standard output", "standard error"][number],
             command: Arc::clone(&command),
         };
         thread::Builder::new().spawn(move || lane.run())
@@ -104,7 +109,9 @@ fn copy_all(masters: [Option<OwnedFd>; 2], own: [File; 2], command: TerminalComm
     }
     let _end = weir.read(&mut [0]);
     ended.store(true, SeqCst);
-    let _all = all_drained.recv();
+    for sentence in all_drained {
+        let _gone = writeln!(weir, "{sentence}");
+    }
     drop(weir);
     lanes.into_iter().for_each(|lane| drop(lane.join()));
 }
@@ -158,12 +165,44 @@ impl RelayLane {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_for_room()?,
                 Err(error) => {
-                    self.send_sigpipe();
+                    match error.raw_os_error() {
+                        Some(libc::EPIPE) => self.send_sigpipe(),
+                        _ => self.report_lost(bytes.len(), &error),
+                    }
                     return Err(error);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Reports an output that takes no more bytes, although `rest` bytes are read for it. The lane ends then, which closes the terminal:
+    /// the next write of the program fails with EIO.
+    fn report_lost(&mut self, rest: usize, error: &io::Error) {
+        let mut lost = rest;
+        let mut chunk = vec![0; CHUNK];
+        // The terminal holds these bytes now. A program that goes on writing must get the error.
+        while lost < rest + CHUNK && self.ready(Duration::ZERO).is_ok_and(|is_ready| is_ready) {
+            match self.from.read(&mut chunk) {
+                Ok(read) if read > 0 => lost += read,
+                _ => break,
+            }
+        }
+        let advice = match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT) => "make room there, and run the command again",
+            Some(libc::EFBIG) => "raise the limit of the file size (ulimit -f), and run the command again",
+            _ => "the next write of the command fails with EIO",
+        };
+        let sentence = format!(
+            "{}: write: {}; {lost} bytes of the command's output are lost, and weir has closed its terminal; {advice}",
+            self.name,
+            errno_text(error)
+        );
+        match &self.drained {
+            Some(weir) => _ = weir.send(sentence),
+            // Weir has ended: only a background process had the terminal open.
+            None => _ = writeln!(&self.own[1], "weir: {sentence}"),
+        }
     }
 
     fn wait_for_room(&self) -> io::Result<()> {
