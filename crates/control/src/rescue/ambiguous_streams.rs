@@ -23,7 +23,8 @@ const PIECE: usize = 16;
 /// So many equal bytes can be chance; so can this part of the longest match.
 const CHANCE_BYTES: usize = 16;
 const CHANCE_PART: usize = 16;
-/// The part of the file that is compared, and the bound for all comparisons of a stream.
+/// The part of the file that is compared, and the bound for all comparisons of a stream: they take 4 bytes of memory for each byte, and
+/// some nanoseconds.
 const FILE_BYTES: usize = 1 << 20;
 const COMPARED_BYTES: usize = 16 << 20;
 
@@ -76,6 +77,7 @@ fn decided_len(
         // The parent has the same bytes; how many, is unknown.
         return inherited.starts_with(&one.bytes).then_some(DecidedLen { len: 0, equal: 0 });
     }
+    let part = compared_part(one.buffer_bytes, one.copies.len() + 2)?;
     let buffer = ProcessMemory { pid: tid }.bytes(one.data_address?, one.buffer_bytes as usize);
     let ahead = tracees.written_ahead.streams(pid).find(|ahead| ahead.stream == one.stream);
     let ahead = ahead.map_or(&[][..], |ahead| &ahead.bytes);
@@ -101,9 +103,16 @@ fn decided_len(
             .map(|len| DecidedLen { len: *len, equal: 0 })
             .filter(|_| has_one_owner && has_ended);
     }
-    let part = FILE_BYTES.min(COMPARED_BYTES / lens.len().max(1)).max(2 * buffer.len());
     let file = file_end(tid, one.fd, position, part)?;
     live_len(&buffer, &file, &lens)
+}
+
+/// Returns how many of the last bytes of a file are compared with a buffer of this size for each of some numbers of pending bytes. It is at
+/// least twice the buffer: its last flush must be found. None if that takes too long.
+fn compared_part(buffer_bytes: u64, numbers: usize) -> Option<usize> {
+    let least = usize::try_from(buffer_bytes).ok()?.checked_mul(2)?;
+    let most = COMPARED_BYTES / numbers.max(1);
+    (least <= most).then(|| FILE_BYTES.min(most).max(least))
 }
 
 /// Reads the last bytes of a file before a position, at most `most`.
@@ -147,15 +156,18 @@ fn live_len(buffer: &[u8], file: &[u8], lens: &[usize]) -> Option<DecidedLen> {
         .then_some(DecidedLen { len, equal: equal_before })
 }
 
-/// Returns the number of different pieces of some bytes.
+/// Returns the number of different pieces of some bytes, at most [`SURE_PIECES`].
 fn different_pieces(bytes: &[u8]) -> usize {
-    bytes.windows(PIECE).collect::<std::collections::HashSet<_>>().len()
+    let mut pieces = std::collections::HashSet::new();
+    let is_enough = |piece| pieces.insert(piece) && pieces.len() == SURE_PIECES;
+    let _ = bytes.windows(PIECE).any(is_enough);
+    pieces.len()
 }
 
 /// Where a file has the first bytes of a text.
 #[derive(Debug, PartialEq, Eq)]
 struct EqualBytes {
-    /// How many it has at its end, the longest first.
+    /// How many it has at its end: the longest, and the next one.
     at_end: Vec<usize>,
     /// How many it has anywhere, at most.
     longest: usize,
@@ -165,23 +177,23 @@ impl EqualBytes {
     /// Searches a file as Knuth, Morris and Pratt.
     fn find(text: &[u8], file: &[u8]) -> EqualBytes {
         // The longest proper beginning of each beginning of the text with which that ends.
-        let mut border = vec![0; text.len() + 1];
-        let step = |border: &[usize], mut len: usize, byte: u8| {
+        let mut border = vec![0u32; text.len() + 1];
+        let step = |border: &[u32], mut len: usize, byte: u8| {
             while len > 0 && text.get(len) != Some(&byte) {
-                len = border[len];
+                len = border[len] as usize;
             }
             len + usize::from(text.get(len) == Some(&byte))
         };
         for at in 1..text.len() {
-            border[at + 1] = step(&border, border[at], text[at]);
+            border[at + 1] = step(&border, border[at] as usize, text[at]) as u32;
         }
         let (mut len, mut longest) = (0, 0);
         for byte in file {
             len = step(&border, len, *byte);
             longest = longest.max(len);
         }
-        let at_end = std::iter::successors(Some(len), |len| Some(border[*len]));
-        EqualBytes { at_end: at_end.take_while(|len| *len > 0).collect(), longest }
+        let at_end = [len, border[len] as usize].into_iter().take_while(|len| *len > 0);
+        EqualBytes { at_end: at_end.collect(), longest }
     }
 }
 
@@ -242,8 +254,21 @@ mod tests {
         assert_eq!(found("abab", "xxabab"), (vec![4, 2], 4));
         assert_eq!(found("abcd", "abcxab"), (vec![2], 3));
         assert_eq!(found("abcd", "abcde"), (vec![], 4));
-        assert_eq!(found("aaa", "aaaaaa"), (vec![3, 2, 1], 3));
+        assert_eq!(found("aaa", "aaaaaa"), (vec![3, 2], 3));
         assert_eq!([found("", "a"), found("a", "")], [(vec![], 0), (vec![], 0)]);
+    }
+
+    #[test]
+    fn a_large_buffer_is_not_compared() {
+        assert_eq!(compared_part(8 << 10, 4), Some(FILE_BYTES));
+        assert_eq!(compared_part(8 << 10, 64), Some(COMPARED_BYTES / 64));
+        assert_eq!([compared_part(1 << 20, 8), compared_part(2 << 20, 4)], [Some(2 << 20), Some(4 << 20)]);
+        assert_eq!(
+            [compared_part(1 << 30, 3), compared_part(u64::MAX, 3), compared_part(2 << 20, 5)],
+            [None; 3]
+        );
+        assert_eq!(different_pieces(&(0..=255).collect::<Vec<u8>>()), SURE_PIECES);
+        assert_eq!(different_pieces(&[0; 1 << 20]), 1);
     }
 
     #[test]
