@@ -283,6 +283,8 @@ fn a_running_program_with_a_buffer_of_its_own() {
     own.wait().expect("it ends");
     let sentence = "if own keeps bytes for descriptor 3 (";
     let (peek, errors) = (common::text(&peek.stdout), common::text(&flush.stderr));
+    assert!(peek.lines().all(|line| line.chars().count() <= 80), "{peek}");
+    let peek = peek.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         peek.contains(sentence) && peek.contains("/file) in memory of its own, weir cannot read them"),
         "{peek}"

@@ -5,7 +5,7 @@ use weir_model::shell_quoted;
 
 use super::labels;
 use crate::style::{Emphasis, Style};
-use crate::text::{clean, width, wrap_command};
+use crate::text::{clean, width, wrap, wrap_command};
 
 const STREAM: usize = 1;
 /// The columns that a narrow terminal leaves out, the first one first: `buffer`, `at least`, `would appear`.
@@ -180,12 +180,11 @@ fn rest(peek: &Peek, shown: &[i32], style: &Style, text: &mut String) {
     if !empty.is_empty() {
         let list: Vec<String> = empty.iter().map(i32::to_string).collect();
         let (noun, list) = (if empty.len() == 1 { "descriptor" } else { "descriptors" }, list.join(", "));
-        *text +=
-            &format!("  nothing pending in {}\n", cut(&format!("{noun} {list}"), style.width - 20, style));
-        text.push('\n');
+        let named = cut(&format!("{noun} {list}"), style.width - 20, style);
+        *text += &format!("  nothing pending in {named}\n\n");
     }
     for one in &peek.unseen {
-        *text += &format!("  {}\n\n", clean(one, style));
+        *text += &format!("{}\n\n", wrap(&clean(one, style), style.width, "  ", "  ").join("\n"));
     }
 }
 
@@ -351,6 +350,7 @@ python3 worker.py (4711), asleep in poll for 12 m 03 s
         long.streams[0].peers.clear();
         long.streams[0].preview = "Q".repeat(256);
         long.command.push("y".repeat(100).into());
+        long.unseen.push("a sentence ".repeat(20));
         for style in [Style::default(), Style { unicode: false, ..Style::default() }] {
             for line in screen(&[long.clone()], false, &style).lines() {
                 assert!(width(line) <= 80, "{line}");
