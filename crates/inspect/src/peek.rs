@@ -23,8 +23,8 @@ use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{process_stat, syscalls};
 use weir_walkers::{
-    StreamPreview, USER_SEARCH_TIME, Walker, kept_records, previews, set_search_time, take_search_cut_of,
-    unseen_sentence, walkers, walkers_missing,
+    StreamPreview, USER_SEARCH_TIME, Walker, hidden_stdout_sentence, kept_records, previews, set_search_time,
+    take_search_cut_of, unseen_sentence, walkers, walkers_missing,
 };
 
 /// Time between two buffer snapshots if the first cannot tell the age of pending bytes.
@@ -132,6 +132,7 @@ fn read_image(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekPr
         let known: Vec<i32> = streams.iter().map(|one| one.fd).collect();
         unseen.extend(unseen_sentence(pid, &snapshot.walkers, &known));
     }
+    unseen.extend(hidden_stdout_sentence(pid));
     unseen.extend(records.map(|records| format!("{records}: weir flush cannot write them")));
     // Last: all reads above were by the number.
     process_access::check_same(process)?;

@@ -72,7 +72,8 @@ pub use runtimes::ruby::rescued_at_end as ruby_rescued_at_end;
 pub use search_cache::DueSearch;
 pub use suspended_flush::{STACK_POINTER, SuspendedFlush, SuspendedFlushes, ThreadRegisters};
 pub use unseen_descriptors::{
-    UnseenDescriptor, named_and_counted, queued_at_exit, unseen_at_kill, unseen_descriptors, unseen_sentence,
+    UnseenDescriptor, hidden_stdout_sentence, named_and_counted, queued_at_exit, unseen_at_kill,
+    unseen_descriptors, unseen_sentence,
 };
 pub use write_epoch::WriteEpoch;
 
@@ -126,6 +127,12 @@ pub trait Walker: Send {
     fn kept_records(&self, memory: &dyn Memory) -> u64 {
         let _ = memory;
         0
+    }
+
+    /// Returns the buffers with pending bytes of streams whose bytes go to a function of the program, not to a descriptor.
+    fn cookie_buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
+        let _ = memory;
+        Vec::new()
     }
 
     /// Returns the addresses of text layers that hold bytes before a stream, each with the address of that stream.

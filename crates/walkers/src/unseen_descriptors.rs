@@ -15,6 +15,8 @@ use crate::{ProgramDetection, Walker, runtime_of};
 
 /// The most descriptors that are read of one process, at about 10 µs each.
 const MAX_DESCRIPTORS: usize = 1024;
+/// The most forks between a process and the one that executed its program that are followed.
+const MAX_FORKS: usize = 16;
 /// The most files that a sentence names one by one, so that it stays within a few lines.
 const MAX_NAMED: usize = 4;
 
@@ -63,30 +65,81 @@ pub fn unseen_descriptors(pid: u32, known: &[i32]) -> Vec<UnseenDescriptor> {
             _ => {}
         }
     }
-    let parent = parent_of_other_program(pid);
-    let is_inherited = |one: &UnseenDescriptor| {
-        parent.is_some_and(|parent| proc::descriptor(parent, one.fd).as_ref() == Some(&one.path))
-    };
-    found.retain(|one| !read_pipes.contains(&one.path) && !is_inherited(one));
+    let starter = ancestor_of_other_program(pid);
+    found.retain(|one| !read_pipes.contains(&one.path) && !is_inherited(starter, one));
     found
 }
 
-/// Returns the parent of a process if it runs another program: what both have open was opened for a purpose of the parent's.
-fn parent_of_other_program(pid: u32) -> Option<u32> {
-    let parent = proc::status(pid)?.ppid as u32;
+fn is_inherited(starter: Option<u32>, one: &UnseenDescriptor) -> bool {
+    starter.is_some_and(|starter| proc::descriptor(starter, one.fd).as_ref() == Some(&one.path))
+}
+
+/// Returns the nearest ancestor of a process that runs another program: what both have open was opened for a purpose of the
+/// ancestor's, also if processes of the same program have forked in between.
+fn ancestor_of_other_program(pid: u32) -> Option<u32> {
     let program = |pid: u32| std::fs::read_link(executable::link(pid)).ok();
-    if process_status::is_executing(parent) {
-        return None;
-    }
-    (parent > 1 && program(parent) != program(pid)).then_some(parent)
+    let parent = |pid: &u32| Some(proc::status(*pid)?.ppid as u32).filter(|parent| *parent > 1);
+    let mut ancestors = std::iter::successors(parent(&pid), parent).take(MAX_FORKS);
+    let own = program(pid);
+    let other = ancestors.find(|one| process_status::is_executing(*one) || program(*one) != own)?;
+    (!process_status::is_executing(other)).then_some(other)
 }
 
 /// Returns a sentence about the descriptors of [`unseen_descriptors`] if the process runs a program of no known runtime: it may
 /// have buffers of its own. `walkers` are those of the process, `known` the descriptors of their streams.
 pub fn unseen_sentence(pid: u32, walkers: &[Box<dyn Walker>], known: &[i32]) -> Option<String> {
+    if walkers.iter().any(|walker| walker.runtime() == RuntimeId::GO) {
+        let (named, comm) = (named_descriptors(&unwritten_files_of_go(pid, known))?, proc::comm(pid));
+        return Some(format!(
+            "if {comm} keeps bytes for {named} in a writer that weir does not find, such as a bufio.Writer over another \
+             writer, weir cannot read them"
+        ));
+    }
     let memory = Holder::of(pid, walkers)?.own_buffers()?;
     let (named, comm) = (named_descriptors(&unseen_descriptors(pid, known))?, proc::comm(pid));
     Some(format!("if {comm} keeps bytes for {named} in {memory}, weir cannot read them"))
+}
+
+/// Returns the empty files that a process of Go has open for writing and has not written, without those in `known`, those of the
+/// process that started it, and those that it locks: `os.Create` opens a file for both directions, as a lock file is opened.
+fn unwritten_files_of_go(pid: u32, known: &[i32]) -> Vec<UnseenDescriptor> {
+    if process_status::is_executing(pid) {
+        return Vec::new();
+    }
+    let starter = ancestor_of_other_program(pid);
+    let mut fds: Vec<i32> = proc::some_numbers(&format!("/proc/{pid}/fd"), MAX_DESCRIPTORS)
+        .into_iter()
+        .filter_map(|fd| i32::try_from(fd).ok())
+        .filter(|fd| *fd > 2 && !known.contains(fd))
+        .collect();
+    fds.sort_unstable();
+    let unwritten = |fd: i32| {
+        let (info, path) = (fdinfo(pid, fd)?, proc::descriptor(pid, fd)?);
+        let is_writable = info.flags & libc::O_ACCMODE != libc::O_RDONLY && info.position == 0;
+        let status = status_of_descriptor(pid, fd).ok().filter(|_| is_writable)?;
+        let is_empty = kind_of(status.mode) == StreamKind::File && status.size == 0;
+        let is_locked = || {
+            let info = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
+            info.lines().any(|line| line.starts_with("lock:"))
+        };
+        let one = UnseenDescriptor { fd, path, is_file: true, is_unwritten_file: true };
+        (is_empty && !is_locked() && !is_inherited(starter, &one)).then_some(one)
+    };
+    fds.into_iter().filter_map(unwritten).collect()
+}
+
+/// Returns a sentence about standard output if the process runs a program of Rust without symbols: weir cannot find its buffer. Rust
+/// writes each line to a file or a pipe, so that only the beginning of a line can be in it.
+pub fn hidden_stdout_sentence(pid: u32) -> Option<String> {
+    let elf = ElfFile::open(&executable::link(pid))?;
+    if !crate::runtimes::rust::is_without_stdout(&elf.sections().ok()?) {
+        return None;
+    }
+    let (path, comm) = (proc::descriptor(pid, 1)?, proc::comm(pid));
+    let is_writable = fdinfo(pid, 1).is_some_and(|info| info.flags & libc::O_ACCMODE != libc::O_RDONLY);
+    (is_writable && *path.exact() != *"/dev/null").then(|| {
+        format!("if {comm} keeps the beginning of a line for descriptor 1 ({path}), weir cannot read it: it is a Rust program without symbols")
+    })
 }
 
 /// As [`unseen_sentence`], of the process `pid` in its exit stop, which a signal ends. Its thread `tid` still has the descriptors.
@@ -227,6 +280,28 @@ mod tests {
         drop(reader);
         assert!(!is_full(), "nobody would read a queue");
         std::io::Write::flush(&mut writer).unwrap();
+    }
+
+    #[test]
+    fn a_forked_child_has_the_descriptors_of_the_program_that_started_its_parent() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = File::create(dir.path().join("inherited")).unwrap();
+        rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
+        let script = "import os, time\npid = os.fork()\nif pid: print(pid, flush=True)\ntime.sleep(60)";
+        let mut python = std::process::Command::new("python3");
+        let python = python.args(["-c", script]).stdout(std::process::Stdio::piped()).spawn();
+        let mut parent = python.expect("python3 starts");
+        let mut line = String::new();
+        let mut output = std::io::BufReader::new(parent.stdout.take().expect("a pipe"));
+        std::io::BufRead::read_line(&mut output, &mut line).expect("a number");
+        let child: u32 = line.trim().parse().expect("a number");
+        let has_file = |pid| unseen_descriptors(pid, &[]).iter().any(|one| one.fd == file.as_raw_fd());
+        let found = [parent.id(), child].map(has_file);
+        let signal = rustix::process::Signal::KILL;
+        rustix::process::kill_process(rustix::process::Pid::from_raw(child as i32).unwrap(), signal).unwrap();
+        parent.kill().expect("a signal");
+        parent.wait().expect("its end");
+        assert_eq!(found, [false, false]);
     }
 
     #[test]

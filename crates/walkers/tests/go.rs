@@ -10,7 +10,7 @@ use std::process::Command;
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::{Memory, ProcessMemory};
-use weir_walkers::{pending_of_stopped, walkers, walkers_missing};
+use weir_walkers::{pending_of_stopped, unseen_sentence, walkers, walkers_missing};
 
 use support::programs::{PROGRAM, SOURCE, compile as compile_shared};
 use support::{Waiting, skip};
@@ -170,4 +170,31 @@ fn stripped() {
 #[test]
 fn relocatable() {
     check("relocatable", &["-buildmode=pie"], true);
+}
+
+/// A Writer over another one is not found. A lock file is as empty, and a written file no sign of one.
+#[test]
+fn a_file_of_an_unknown_writer_is_named() {
+    let test = "a_file_of_an_unknown_writer_is_named";
+    let dir = tempfile::tempdir().unwrap();
+    let code = "package main\nimport (\"bufio\"; \"io\"; \"os\"; \"syscall\"; \"time\")\n\
+        func main() {\n os.Chdir(os.Args[1])\n file, _ := os.Create(\"unknown\")\n\
+        writer := bufio.NewWriter(struct{ io.Writer }{file})\n writer.WriteString(\"pending\")\n\
+        lock, _ := os.Create(\"lock\")\n syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)\n\
+        known, _ := os.Create(\"known\")\n found := bufio.NewWriter(known)\n found.WriteString(\"found\")\n\
+        written, _ := os.Create(\"written\")\n written.WriteString(\"text\")\n\
+        os.Stderr.WriteString(\".\")\n time.Sleep(time.Hour)\n\
+        writer.Flush(); found.Flush(); lock.Close(); written.Close() }\n";
+    let (source, program) = (dir.path().join("unknown.go"), dir.path().join("program"));
+    std::fs::write(&source, code).unwrap();
+    let built = compile_shared("go", &["build", "-o", PROGRAM, SOURCE], &source, &program);
+    let Ok(output) = built else { return skip(test, "there is no go") };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let waiting = Waiting::start(Command::new(&program).arg(dir.path()));
+    let walkers = walkers(waiting.pid());
+    let known: Vec<i32> = of_go(&waiting).iter().map(|one| one.fd).collect();
+    let sentence = unseen_sentence(waiting.pid(), &walkers, &known).expect("a sentence");
+    let named = |name: &str| sentence.contains(&format!("/{name})"));
+    assert!(named("unknown"), "{sentence}");
+    assert!(!named("lock") && !named("known") && !named("written"), "{sentence}");
 }

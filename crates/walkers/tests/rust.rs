@@ -9,7 +9,7 @@ use std::process::Command;
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::ProcessMemory;
-use weir_walkers::{DueSearch, Walker, walkers};
+use weir_walkers::{DueSearch, Walker, hidden_stdout_sentence, walkers};
 
 use support::{Waiting, compile_with};
 
@@ -152,4 +152,25 @@ fn without_debug_information_no_buffer_is_found() {
     let Some(waiting) = start(test, dir.path(), &["-Cstrip=debuginfo"]) else { return };
     let found = of_rust(&waiting);
     assert!(found.iter().all(|one| one.fd == 1 && one.buffer_bytes == 1024), "{found:#?}");
+}
+
+/// Only a program that prints, and of which no symbol leads to its standard output, has a buffer that cannot be found.
+#[test]
+fn standard_output_without_symbols_is_named() {
+    let test = "standard_output_without_symbols_is_named";
+    let dir = tempfile::tempdir().unwrap();
+    for (code, flags, is_named) in [
+        ("print!(\"partial\");", &["-O", "-Cstrip=symbols"][..], true),
+        ("print!(\"partial\");", &["-O"], false),
+        ("eprint!(\"\");", &["-O", "-Cstrip=symbols"], false),
+    ] {
+        let source = dir.path().join("prints.rs");
+        let wait = "std::thread::sleep(std::time::Duration::from_secs(1000));";
+        std::fs::write(&source, format!("fn main() {{ {code} eprint!(\".\"); {wait} }}\n")).unwrap();
+        let to = dir.path().join("program");
+        let Some(program) = compile_with(test, "rustc", flags, source.to_str().unwrap(), &to) else { return };
+        let waiting = Waiting::start(&mut Command::new(program));
+        let sentence = hidden_stdout_sentence(waiting.pid());
+        assert_eq!(sentence.is_some(), is_named, "{code} {flags:?}: {sentence:?}");
+    }
 }

@@ -7,6 +7,9 @@ use std::process::Command;
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 
+use weir_sys::memory::ProcessMemory;
+use weir_walkers::{kept_records, walkers};
+
 use support::{Waiting, compile};
 
 fn check(test: &str, compiler: &str, flags: &[&str], walker: RuntimeId) {
@@ -86,6 +89,40 @@ fn wide_characters() {
         assert_eq!(out.pending, expected.as_bytes()[written..][..256], "{compiler}");
         let unread = "second líne\nthird";
         assert_eq!((of("input").unread_bytes, of("input").unread.as_slice()), (18, unread.as_bytes()));
+    }
+}
+
+/// The bytes of a stream of fopencookie(3) are named; those in memory, for which no function of the program waits, are not.
+#[test]
+fn streams_of_the_programs_own_functions() {
+    let test = "streams_of_the_programs_own_functions";
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("cookie.c");
+    let code = "#define _GNU_SOURCE\n#include <stdio.h>\n#include <unistd.h>\n\
+        static ssize_t take(void *to, const char *from, size_t bytes) { return to && from ? bytes : 0; }\n\
+        int main(void) {\n\
+        static char area[100]; static int own; char *text; size_t size;\n\
+        FILE *inside = fmemopen(area, sizeof area, \"w\"), *grown = open_memstream(&text, &size);\n\
+        FILE *cookie = fopencookie(&own, \"w\", (cookie_io_functions_t){ .write = take });\n\
+        fputs(\"in memory\", inside); fputs(\"in memory\", grown);\n\
+        if (WITH_COOKIE) fputs(\"cookie bytes\\n\", cookie);\n\
+        fprintf(stderr, \"%s\", \"\"); write(2, \".\", 1); pause(); }\n";
+    std::fs::write(&source, code).unwrap();
+    for (compiler, flags) in
+        [("gcc", &[][..]), ("gcc", &["-static", "-s"]), ("musl-gcc", &[]), ("musl-gcc", &["-static"])]
+    {
+        for (with_cookie, expected) in [
+            ("-DWITH_COOKIE=1", Some("13 B in a stream of fopencookie(3)".to_string())),
+            ("-DWITH_COOKIE=0", None),
+        ] {
+            let flags = [flags, &[with_cookie]].concat();
+            let program = dir.path().join("cookie");
+            let source = source.to_str().unwrap();
+            let Some(program) = compile(test, compiler, &flags, source, &program) else { return };
+            let waiting = Waiting::start(&mut Command::new(program));
+            let found = kept_records(&walkers(waiting.pid()), &ProcessMemory { pid: waiting.pid() });
+            assert_eq!(found, expected, "{compiler} {flags:?}");
+        }
     }
 }
 

@@ -27,8 +27,8 @@ use weir_sys::process_access::{self, AccessProblem};
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{errno_text, proc, process_stat};
 use weir_walkers::{
-    PendingRead, ThreadRegisters, USER_SEARCH_TIME, Walker, set_search_time, take_search_cut_of,
-    unseen_sentence, walkers, walkers_missing,
+    PendingRead, ThreadRegisters, USER_SEARCH_TIME, Walker, hidden_stdout_sentence, kept_records,
+    set_search_time, take_search_cut_of, unseen_sentence, walkers, walkers_missing,
 };
 
 use attempt::AttemptEnd;
@@ -112,7 +112,7 @@ impl Obstacle {
         let pid = copy.original;
         let which = match copy.bytes.len() as u64 >= bytes {
             true => "they are".into(),
-            false => format!("they begin with {}", Size(copy.bytes.len() as u64)),
+            false => format!("the first {} of them are", Size(copy.bytes.len() as u64)),
         };
         let text = format!("{which} {}; weir flush {pid} writes those", copy.description());
         Obstacle { original: Some(pid), ..Obstacle::permanent(text) }
@@ -286,6 +286,9 @@ impl ProcessDrain {
             let known: Vec<i32> = buffers.map(|one| one.fd).collect();
             result.unseen.extend(unseen_sentence(self.pid, &self.walkers, &known));
         }
+        result.unseen.extend(hidden_stdout_sentence(self.pid));
+        let records = kept_records(&self.walkers, &self.memory);
+        result.unseen.extend(records.map(|records| format!("{records}: weir flush cannot write them")));
         self.update_left_bytes(&mut result);
         Ok(result)
     }

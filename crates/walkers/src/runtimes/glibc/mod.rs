@@ -1,6 +1,7 @@
 //! glibc: the FILE structures in the list `_IO_list_all`.
 
 mod charset;
+mod cookie;
 pub(crate) mod list_search;
 pub(crate) mod wide;
 
@@ -96,6 +97,13 @@ impl Walker for GlibcStreams {
             .into_iter()
             .filter_map(|(at, file)| read_stable(memory, at, file, |file| stream(memory, at, file, kept)))
             .collect()
+    }
+
+    fn cookie_buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
+        let mut files = self.files(memory);
+        files.retain(|(at, file)| cookie::has_own_writer(memory, *at, file));
+        let streams = files.into_iter().filter_map(|(at, file)| stream(memory, at, &file, 0));
+        streams.map(|one| one.buffer).filter(|one| one.pending_bytes > 0).collect()
     }
 
     fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {

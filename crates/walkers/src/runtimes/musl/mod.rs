@@ -45,6 +45,10 @@ pub(crate) const NEXT: usize = 112;
 pub(crate) const FD: usize = 120;
 pub(crate) const LOCK: usize = 140;
 const LBF: usize = 144;
+/// Offset of `cookie`, and in what it leads to for fopencookie(3) that of the function which takes the bytes. The cookies of fmemopen(3)
+/// and open_memstream(3) have a size or a position there.
+const COOKIE: u64 = 152;
+const COOKIE_WRITE: u64 = 16;
 
 /// The flag F_NOWR in `flags`.
 pub(crate) const NO_WRITING: i32 = 8;
@@ -94,6 +98,17 @@ impl Walker for MuslStreams {
         // exit(3) flushes the files before the standard streams.
         found.sort_by_key(|one| self.standard.contains(&one.buffer.address));
         found
+    }
+
+    fn cookie_buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
+        let has_own_writer = |at: u64| {
+            let cookie = memory.u64(at.checked_add(COOKIE)?)?;
+            let function = memory.u64(cookie.checked_add(COOKIE_WRITE)?)?;
+            (!memory.bytes(function, 1).is_empty()).then_some(())
+        };
+        let pending = |one: &Buffer| one.fd < 0 && one.pending_bytes > 0;
+        let found = self.read(memory, 0).into_iter().map(|one| one.buffer).filter(pending);
+        found.filter(|one| has_own_writer(one.address).is_some()).collect()
     }
 
     fn watch_address(&self, memory: &dyn Memory, buffer: &Buffer) -> Option<u64> {

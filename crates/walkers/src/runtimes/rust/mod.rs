@@ -207,6 +207,13 @@ fn hides_stdout(sections: &ElfSections) -> bool {
     !sections.any_symbol(false, stdout).unwrap_or(false)
 }
 
+/// Returns whether an executable is a program of Rust whose standard output cannot be found.
+pub(crate) fn is_without_stdout(sections: &ElfSections) -> bool {
+    // The text of the panic of print!, and its name of the stream.
+    let prints = |text| section_contains(sections, ".rodata", text);
+    is_rust(sections) && hides_stdout(sections) && prints(b"failed printing to ") && prints(b"stdout")
+}
+
 fn detect(process: &ProcessImages, found: &mut Detected) {
     let (Some(executable), Some(region)) = (&process.executable, process.executable_start()) else { return };
     let stdout = executable.symbol_at(elf_image::RUST_STDOUT, region.start);
