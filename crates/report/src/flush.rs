@@ -28,7 +28,8 @@ pub fn nothing_pending_line(process: &FlushedProcess) -> String {
 
 fn line(process: &FlushedProcess, bytes: u64, verb: &str, stream: &FlushedStream) -> String {
     let FlushedProcess { pid, comm, .. } = process;
-    format!("{comm} ({pid}): {} {verb} descriptor {} ({})", Size(bytes), stream.fd, stream.path)
+    let target = if stream.path.is_empty() { String::new() } else { format!(" ({})", stream.path) };
+    format!("{comm} ({pid}): {} {verb} descriptor {}{target}", Size(bytes), stream.fd)
 }
 
 #[cfg(test)]
@@ -66,6 +67,9 @@ mod tests {
                 "sed (7): 7 B for descriptor 3 (/tmp/out) are still pending: the pipe is full"
             ]
         );
+        process.streams[1].path = "".into();
+        let closed = &pending_lines(&process)[0];
+        assert!(closed.starts_with("sed (7): 1 B for descriptor 2 is still pending"), "{closed}");
         assert_eq!(nothing_pending_line(&process), "sed (7): nothing is pending");
         process.unseen.push("Java".into());
         assert_eq!(
