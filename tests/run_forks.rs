@@ -8,7 +8,8 @@ use std::path::Path;
 
 use common::{disk_dir, has, run, skip, text, wait_for};
 
-const OPTIONS: [&[&str]; 4] = [&[], &["--max-delay=20ms"], &["--rescue"], &["--max-delay=20ms", "--rescue"]];
+const OPTIONS: [&[&str]; 5] =
+    [&[], &["--max-delay=20ms"], &["--rescue"], &["--max-delay=20ms", "--rescue"], &["--fix-fork"]];
 
 /// Runs a command until its file has not grown for 300 ms, because a process can run on after the command. Returns the file.
 fn log_of(dir: &Path, options: &[&str], command: &[&str]) -> String {

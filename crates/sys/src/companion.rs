@@ -33,23 +33,6 @@ impl Companion {
     /// because they also reach the process group of weir. The calling process must have one thread. Fails if no socket or
     /// process can be created.
     pub fn start(kept: &[RawFd], work: impl FnOnce(UnixStream)) -> io::Result<Companion> {
-        Self::fork(kept, GroupSignals::Ignored, work)
-    }
-
-    /// As [`Companion::start`], but these signals are blocked in the companion from its start, so that each stays pending.
-    pub(crate) fn start_with_blocked_signals(work: impl FnOnce(UnixStream)) -> io::Result<Companion> {
-        // SAFETY: zero bytes are a valid set, which a call below fills.
-        let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
-        let set = group_signals();
-        // SAFETY: the call reads and fills sets of this frame.
-        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before) };
-        let companion = Self::fork(&[], GroupSignals::Blocked, work);
-        // SAFETY: the call reads a set of this frame.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, null_mut()) };
-        companion
-    }
-
-    fn fork(kept: &[RawFd], signals: GroupSignals, work: impl FnOnce(UnixStream)) -> io::Result<Companion> {
         let (own, other) = UnixStream::pair()?;
         // SAFETY: this process has one thread, so no lock is held in the child, which never returns from this block.
         match unsafe { libc::fork() } {
@@ -57,7 +40,7 @@ impl Companion {
             0 => {
                 // SAFETY: as above. The parent of the companion ends at once.
                 match unsafe { libc::fork() } {
-                    0 => run(kept, signals, other, work),
+                    0 => run(kept, GroupSignals::Ignored, other, work),
                     // SAFETY: runs no exit handlers of weir.
                     pid => unsafe { libc::_exit((pid < 0).into()) },
                 }
@@ -97,6 +80,26 @@ pub(crate) fn finish(mut socket: UnixStream) -> String {
     let _gone = socket.shutdown(Shutdown::Write);
     let _ended = socket.read_to_end(&mut sentences);
     String::from_utf8_lossy(&sentences).into_owned()
+}
+
+/// Forks a child that calls `work` with its side of a socket, as a companion without other descriptors. [`GROUP_SIGNALS`] are blocked
+/// in it from its start, so that each stays pending. Returns the other side, and the PID. The calling process must have one thread.
+pub(crate) fn start_child(work: impl FnOnce(UnixStream)) -> io::Result<(UnixStream, libc::pid_t)> {
+    let (own, other) = UnixStream::pair()?;
+    let set = group_signals();
+    // SAFETY: zero bytes are a valid set, which a call fills; the others read sets of this frame. This process has one thread, so no
+    // lock is held in the child, which never returns from this block.
+    let pid = unsafe {
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before);
+        let pid = libc::fork();
+        if pid == 0 {
+            run(&[], GroupSignals::Blocked, other, work);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, null_mut());
+        pid
+    };
+    if pid < 0 { Err(io::Error::last_os_error()) } else { Ok((own, pid)) }
 }
 
 /// The signals of users and terminals.

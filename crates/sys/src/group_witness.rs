@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 use crate::clock::now_ns;
-use crate::companion::{Companion, group_signals};
+use crate::companion::{group_signals, start_child};
 use crate::held_signals;
 
 /// A signal that the witness got, as it is sent through the socket.
@@ -22,24 +22,36 @@ pub(crate) struct WitnessedSignal {
     pub time_ns: u64,
 }
 
-/// The witness. Dropping it ends the process.
+/// The witness, a child of weir. Dropping it ends the process.
 #[derive(Debug)]
 #[must_use = "dropping it ends the witness"]
-pub struct GroupWitness(#[expect(dead_code, reason = "its end ends the witness")] Companion);
+pub struct GroupWitness {
+    pid: libc::pid_t,
+    /// The end of this side ends the witness if weir is killed.
+    _socket: UnixStream,
+}
 
 impl GroupWitness {
     /// Starts a witness, and begins to hold signals, which [`crate::signals::forward`] handles from then on. There can be one at a time.
     /// The calling process must have one thread. Fails if no socket or process can be created: signals are forwarded at once then.
     pub fn start() -> io::Result<GroupWitness> {
-        let companion = Companion::start_with_blocked_signals(watch)?;
-        held_signals::begin_with_witness(companion.socket());
-        Ok(GroupWitness(companion))
+        let (socket, pid) = start_child(watch)?;
+        held_signals::begin_with_witness(socket.as_raw_fd());
+        Ok(GroupWitness { pid, _socket: socket })
     }
 }
 
 impl Drop for GroupWitness {
     fn drop(&mut self) {
         held_signals::forget_witness();
+        // SAFETY: the calls take numbers; a null pointer means that no status is stored. The child is not reaped, so the PID is its own.
+        // It may be stopped.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            while libc::waitpid(self.pid, std::ptr::null_mut(), 0) < 0
+                && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+            {}
+        }
     }
 }
 

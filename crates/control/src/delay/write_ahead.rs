@@ -130,7 +130,8 @@ pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, tid: u32, pending: 
     let empty = if streams.into_iter().any(is_found) { tracees.empty_streams(pid, tid) } else { Vec::new() };
     let waits = |call: &SyscallRegisters| call.number == libc::SYS_futex;
     let has_waiter = tracees.thread_calls(pid).iter().any(|(_, call)| call.as_ref().is_some_and(waits));
-    let may_hand_over = has_waiter || thread_activity(tracees, pid) != ThreadActivity::Blocked;
+    let is_active = thread_activity(tracees, pid) != ThreadActivity::Blocked;
+    let may_hand_over = has_waiter || is_active;
     let is_in_place = |one: &WrittenAhead, address| memory.bytes(address, one.bytes.len()) == one.bytes;
     tracees.written_ahead.retain(pid, |one| match pending.iter().find(|known| known.stream == one.stream) {
         // The search can find the old copy of a Writer on a stack, with fewer bytes.
@@ -140,6 +141,8 @@ pub(crate) fn forget_purged(tracees: &mut Tracees, pid: u32, tid: u32, pending: 
         _ if one.is_of_cpython && may_hand_over => true,
         Some(known) => known.bytes.starts_with(&one.bytes),
         None if partly_read => true,
+        // glibc's fclose(3) takes a stream off the list of all streams before it writes the bytes.
+        None if one.data_address.is_none() && is_active => true,
         // A search can miss a stream that still has the bytes. It has none of them if others are at their place, or if
         // the stream was found and is empty.
         None => {

@@ -54,7 +54,9 @@ impl Supervisor {
     /// second signal ends the stay: the descendants then write the bytes again.
     pub(super) fn stays_for_bytes(&mut self) -> bool {
         let departure = self.departure.get_or_insert_with(Departure::new);
-        if self.tracees.written_ahead.is_empty() || departure.has_left {
+        let has_skipped_call = self.tracees.threads.values().any(|thread| thread.skipped_call.is_some());
+        // At the exit of a partly skipped call its result is corrected: the program would write a part again.
+        if self.tracees.written_ahead.is_empty() && !has_skipped_call || departure.has_left {
             return false;
         }
         let owners = self.tracees.written_ahead.owners();
