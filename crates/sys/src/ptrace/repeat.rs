@@ -84,7 +84,10 @@ impl RepeatedCall {
     pub fn restore_at_exit(&mut self, tid: u32) {
         if !self.is_at_repeated_exit && matches!(syscall_stop(tid), SyscallStop::Exit { .. }) {
             self.restore_args(tid);
-            self.on_return();
+            // A wait that an ignored signal has ended may still be made again.
+            if interrupted_call(tid).is_none() {
+                self.on_return();
+            }
         }
     }
 
