@@ -192,7 +192,9 @@ fn add_outside_write(
     let flags = memory.i32(own + OWN_FLAGS).map_or(0, |flags| flags as u32);
     let has = |field: u64| memory.u64(own + field).is_some_and(|address| address != 0);
     stream.outside = if flags >> 24 != PRIVATE_LAYOUT {
-        OutsideWrite::never("weir does not know the layout of its stream: the program has another version of libweir")
+        OutsideWrite::never(
+            "weir does not know the layout of its stream: the program has another version of libweir",
+        )
     } else if flags & 0xff != 0 {
         OutsideWrite::never("the program writes it with the file locked (WEIR_LOCK_FILE)")
     } else if has(OWN_SPILL) {
@@ -215,7 +217,10 @@ fn add_outside_write(
     } else {
         let is_record = memory.i32(own + OWN_MODE) == Some(RECORD);
         let record_end = memory.i32(own + OWN_SEPARATOR).filter(|_| is_record);
-        OutsideWrite { record_end: record_end.and_then(|end| u8::try_from(end).ok()), ..OutsideWrite::default() }
+        OutsideWrite {
+            record_end: record_end.and_then(|end| u8::try_from(end).ok()),
+            ..OutsideWrite::default()
+        }
     };
     Some(())
 }
@@ -235,7 +240,10 @@ fn add_drain(
     stream.lock_owner = memory.u64(at + HOT_LOCK).unwrap_or(0);
     stream.locked = Some(stream.lock_owner != 0);
     let is_drainable = well && stream.outside.early_refusal.is_none();
-    let (Some(position), Some(written)) = (memory.u64(at + HOT_POSITION), memory.u64(at + HOT_WRITTEN_BYTES)) else { return };
+    let (Some(position), Some(written)) = (memory.u64(at + HOT_POSITION), memory.u64(at + HOT_WRITTEN_BYTES))
+    else {
+        return;
+    };
     if !is_drainable {
         return;
     }

@@ -33,11 +33,11 @@ use crate::{
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 
 pub(crate) use layout::PythonLayout;
-pub use unread_versions::entry_for;
-pub(crate) use unread_versions::unread_buffers;
 use layout::is_free_threaded;
 use objects::{dict_get, module_dict};
 use streams::{IoType, IoTypes};
+pub use unread_versions::entry_for;
+pub(crate) use unread_versions::unread_buffers;
 
 /// The function that executes the bytecode of a program; the functions that it calls are written in C.
 const EVALUATOR: &str = "_PyEval_EvalFrameDefault";

@@ -132,7 +132,9 @@ pub(super) fn streams(
     let mut copies = memory.blocks(&addresses, OBJECT_BYTES).into_iter();
     objects.retain(|&at| {
         let copy = copies.next().flatten();
-        let Some(copy) = copy.and_then(|copy| <[u8; OBJECT_BYTES]>::try_from(copy).ok()) else { return false };
+        let Some(copy) = copy.and_then(|copy| <[u8; OBJECT_BYTES]>::try_from(copy).ok()) else {
+            return false;
+        };
         let Some(kind) = types.kind(memory, layout, at, &copy) else { return false };
         let counts = at + layout.before_counts;
         match kind {

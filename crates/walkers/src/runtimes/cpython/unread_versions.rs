@@ -109,7 +109,11 @@ mod tests {
             ("libpython3.13t.so.1.0", Some("python 3.13"), false),
             ("libpython3.so", None, false),
         ] {
-            assert_eq!((of_library(library).as_deref(), is_old_library(library)), (version, is_old), "{library}");
+            assert_eq!(
+                (of_library(library).as_deref(), is_old_library(library)),
+                (version, is_old),
+                "{library}"
+            );
         }
         assert_eq!(["python3.7m", "python"].map(of_program), ["python 3.7", "python 3 before 3.9"]);
     }

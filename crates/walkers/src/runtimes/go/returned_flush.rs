@@ -16,7 +16,7 @@ use super::functions::GoFunctions;
 use super::live_objects::LiveObjects;
 use super::stacks::Goroutine;
 use super::suspended::{
-    ARGUMENT_BYTES, FLUSH, MAX_FRAMES, FlushSearch, STACK_BYTES, is_outermost, saved_registers,
+    ARGUMENT_BYTES, FLUSH, FlushSearch, MAX_FRAMES, STACK_BYTES, is_outermost, saved_registers,
 };
 use crate::copied_memory::{int, word};
 use crate::suspended_flush::{STACK_POINTER, ThreadRegisters};

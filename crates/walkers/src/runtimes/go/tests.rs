@@ -188,7 +188,13 @@ fn types_with_itabs() -> (TestMemory, GoSections) {
     let itabs = ItabSection::Types(at(types), 8 * 100);
     (
         TestMemory::of(&words),
-        GoSections { functions: 0x4000, itabs, data: vec![(BASE, 8 * 256)], is_profiled: false, has_bufio_writer: false },
+        GoSections {
+            functions: 0x4000,
+            itabs,
+            data: vec![(BASE, 8 * 256)],
+            is_profiled: false,
+            has_bufio_writer: false,
+        },
     )
 }
 

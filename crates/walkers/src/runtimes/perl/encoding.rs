@@ -78,7 +78,8 @@ fn is_strict_utf8(bytes: &[u8]) -> bool {
 /// Returns the entry `Name` of the hash that is the object of the layer's encoding. The objects of most encodings but UTF-8 are no
 /// hashes.
 fn encoding_name(memory: &dyn Memory, layer: u64) -> Option<Vec<u8>> {
-    let reference = head(memory, memory.u64(layer.checked_add(ENCODING)?)?, |flags| flags & IS_REFERENCE != 0)?;
+    let reference =
+        head(memory, memory.u64(layer.checked_add(ENCODING)?)?, |flags| flags & IS_REFERENCE != 0)?;
     let hash = head(memory, word(&reference, VALUE), |flags| flags & TYPE == HASH)?;
     let (array, greatest) = (word(&hash, VALUE), field(memory, word(&hash, BODY), GREATEST_INDEX)?);
     (0..=greatest.min(MAX_INDEX)).find_map(|index| {
@@ -126,7 +127,9 @@ mod tests {
             assert!(is_strict_utf8(text.as_bytes()), "{text}");
         }
         assert!(is_strict_utf8(b"Gr\xc3"), "the end of a buffer can divide a character");
-        for bytes in [&b"Gr\xf6\xdfe"[..], b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xef\xbf\xbf", b"\xef\xb7\x90"] {
+        for bytes in
+            [&b"Gr\xf6\xdfe"[..], b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xef\xbf\xbf", b"\xef\xb7\x90"]
+        {
             assert!(!is_strict_utf8(bytes), "{bytes:?}");
         }
     }

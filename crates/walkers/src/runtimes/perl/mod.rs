@@ -55,7 +55,9 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
             other_streams: RuntimeFix::Impossible("Perl buffers what it reads and opens itself"),
         },
         limits: RuntimeLimits {
-            unconverted: Some("but not what a handle with the layer :encoding still converts to another encoding than UTF-8"),
+            unconverted: Some(
+                "but not what a handle with the layer :encoding still converts to another encoding than UTF-8",
+            ),
             ..RuntimeLimits::NONE
         },
     },

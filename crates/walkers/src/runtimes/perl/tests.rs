@@ -66,7 +66,8 @@ fn add_encoding(words: &mut [u64], name: &[u8; 8], bytes: u64) {
     const LAYER: usize = 60;
     const TAB: usize = 80;
     words[SLOT] = at(LAYER);
-    let layer = [at(TOP), at(TAB), FLAGS_WRITTEN, at(SLOT), at(TEXT + 1), at(TEXT + 1) + 8, at(TEXT + 1) + 2, 0, 24];
+    let layer =
+        [at(TOP), at(TAB), FLAGS_WRITTEN, at(SLOT), at(TEXT + 1), at(TEXT + 1) + 8, at(TEXT + 1) + 2, 0, 24];
     words[LAYER..LAYER + 9].copy_from_slice(&layer);
     words[LAYER + 12] = at(110);
     words[TEXT + 1] = u64::from_le_bytes(*b"cd\0\0\0\0\0\0");
@@ -107,7 +108,11 @@ fn only_a_layer_of_utf8_has_the_bytes_that_perl_writes() {
     assert_eq!(with(b"utf-16LE", 8, (0, 0)), lower);
     let surrogate = u64::from_le_bytes(*b"\xed\xa0\0\0\0\0\0\0");
     let replaced = with(b"utf-8-st", 12, (TEXT + 1, surrogate));
-    assert_eq!(((replaced.0).1, replaced.1), (2, Some((b"ab".to_vec(), true))), "strict UTF-8 has no surrogates");
+    assert_eq!(
+        ((replaced.0).1, replaced.1),
+        (2, Some((b"ab".to_vec(), true))),
+        "strict UTF-8 has no surrogates"
+    );
     let damages = [
         (111, 0, "no reference"),
         (121, 7 << 32, "no hash"),

@@ -56,9 +56,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
                 "Ruby's own buffer is full, of 8 KiB, on everything but a terminal",
             ),
             max_delay: RuntimeFix::Hook("RUBYOPT loads a file with a thread that flushes STDOUT"),
-            rescue: RuntimeFix::HookSubstitute(
-                "RUBYOPT loads a thread that flushes STDOUT every 10 ms",
-            ),
+            rescue: RuntimeFix::HookSubstitute("RUBYOPT loads a thread that flushes STDOUT every 10 ms"),
             fork: RuntimeFix::NotNeeded("Ruby itself flushes STDOUT before a fork"),
             order: SYNC,
             other_streams: RuntimeFix::Impossible("Ruby buffers what it reads and opens itself"),

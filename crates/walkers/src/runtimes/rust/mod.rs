@@ -26,11 +26,11 @@ use crate::{
     BufferAccess, Detected, IgnoresEnvironment, ProcessImages, ProgramDetection, RuntimeEntry,
     UnreachedBuffers, WalkerEntry,
 };
+use layouts::{MAX_INFO, RustLayouts};
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
-use layouts::{MAX_INFO, RustLayouts};
 use weir_sys::elf::{ElfFile, ElfSections};
 use weir_sys::memory::Memory;
 

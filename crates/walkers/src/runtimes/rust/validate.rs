@@ -112,8 +112,7 @@ impl BufferValidator<'_> {
                 within.contains(&word(object, layout.inner_at)).then_some(1)?
             }
         };
-        let least =
-            if layout.inner == BufferTarget::Stdout || layout.used.is_some() { 0 } else { MIN_OWNED };
+        let least = if layout.inner == BufferTarget::Stdout || layout.used.is_some() { 0 } else { MIN_OWNED };
         (fd >= least && (self.open_for)(fd, layout.used.is_none())).then_some(fd)
     }
 

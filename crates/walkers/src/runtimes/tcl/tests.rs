@@ -87,7 +87,10 @@ fn a_channel_of_each_version() {
         assert_eq!(pending_of(layout, &words_of(layout)), [(7, b"abc".to_vec())], "{layout:?}");
         let others = all_layouts().filter(|one| one.top != layout.top);
         for other in others {
-            assert!(channels(&memory, other, at(THREAD), &ReadLimits::new()).is_empty(), "{layout:?} as {other:?}");
+            assert!(
+                channels(&memory, other, at(THREAD), &ReadLimits::new()).is_empty(),
+                "{layout:?} as {other:?}"
+            );
         }
         let mut queued = words_of(layout);
         queued[STATE + 13] = at(FIRST);
@@ -215,7 +218,8 @@ fn lists_that_share_their_ends_are_read_once() {
     words[30 * states..].fill(at(0));
     let memory = CountedMemory(TestMemory::of(&words), 0.into());
     let left = ReadLimits::new();
-    let found = (0..threads).map(|thread| channels(&memory, layout, at(30 * states + thread - 1), &left).len());
+    let found =
+        (0..threads).map(|thread| channels(&memory, layout, at(30 * states + thread - 1), &left).len());
     assert_eq!(found.sum::<usize>(), crate::copied_memory::MAX_STREAMS);
     assert!(memory.1.get() < 4 * crate::copied_memory::MAX_STREAMS, "{} reads", memory.1.get());
 }
