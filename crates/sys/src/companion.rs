@@ -11,12 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
 use crate::descriptors::close_all_but;
-use crate::signals::FORWARDED;
+use crate::signals::{OF_GROUP, set_of};
 
 /// The byte that a companion can send when its work has begun.
 pub const BEGUN: u8 = 1;
 
-/// The treatment of [`GROUP_SIGNALS`] by a companion.
+/// The treatment of [`OF_GROUP`] by a companion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GroupSignals {
     Ignored,
@@ -82,11 +82,11 @@ pub(crate) fn finish(mut socket: UnixStream) -> String {
     String::from_utf8_lossy(&sentences).into_owned()
 }
 
-/// Forks a child that calls `work` with its side of a socket, as a companion without other descriptors. [`GROUP_SIGNALS`] are blocked
+/// Forks a child that calls `work` with its side of a socket, as a companion without other descriptors. [`OF_GROUP`] are blocked
 /// in it from its start, so that each stays pending. Returns the other side, and the PID. The calling process must have one thread.
 pub(crate) fn start_child(work: impl FnOnce(UnixStream)) -> io::Result<(UnixStream, libc::pid_t)> {
     let (own, other) = UnixStream::pair()?;
-    let set = group_signals();
+    let set = set_of(&OF_GROUP);
     // SAFETY: zero bytes are a valid set, which a call fills; the others read sets of this frame. This process has one thread, so no
     // lock is held in the child, which never returns from this block.
     let pid = unsafe {
@@ -102,22 +102,6 @@ pub(crate) fn start_child(work: impl FnOnce(UnixStream)) -> io::Result<(UnixStre
     if pid < 0 { Err(io::Error::last_os_error()) } else { Ok((own, pid)) }
 }
 
-/// The signals of users and terminals.
-const GROUP_SIGNALS: [i32; 7] = {
-    let [hang_up, interrupt, quit, terminate, user1, user2] = FORWARDED;
-    [hang_up, interrupt, quit, terminate, user1, user2, libc::SIGTSTP]
-};
-
-/// Returns [`GROUP_SIGNALS`] as a set.
-pub(crate) fn group_signals() -> libc::sigset_t {
-    // SAFETY: zero bytes are a valid set, which the calls fill.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        GROUP_SIGNALS.iter().for_each(|signal| _ = libc::sigaddset(&mut set, *signal));
-        set
-    }
-}
-
 fn run(kept: &[RawFd], signals: GroupSignals, socket: UnixStream, work: impl FnOnce(UnixStream)) -> ! {
     let mut fds: Vec<RawFd> = [0, 1, 2, socket.as_raw_fd()].into_iter().chain(kept.iter().copied()).collect();
     fds.sort_unstable();
@@ -125,7 +109,7 @@ fn run(kept: &[RawFd], signals: GroupSignals, socket: UnixStream, work: impl FnO
     // descriptor from here on.
     unsafe {
         // To ignore a signal would discard a pending one.
-        let ignored = if signals == GroupSignals::Ignored { &GROUP_SIGNALS[..] } else { &[] };
+        let ignored = if signals == GroupSignals::Ignored { &OF_GROUP[..] } else { &[] };
         for signal in ignored.iter().chain(&[libc::SIGTTOU, libc::SIGPIPE]) {
             libc::signal(*signal, libc::SIG_IGN);
         }

@@ -7,8 +7,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 
 use crate::clock::now_ns;
-use crate::companion::{group_signals, start_child};
-use crate::held_signals;
+use crate::companion::start_child;
+use crate::signals::{OF_GROUP, set_of};
+use crate::{held_signals, launch};
 
 /// A signal that the witness got, as it is sent through the socket.
 #[derive(Debug, Default, Clone, Copy)]
@@ -44,20 +45,15 @@ impl GroupWitness {
 impl Drop for GroupWitness {
     fn drop(&mut self) {
         held_signals::forget_witness();
-        // SAFETY: the calls take numbers; a null pointer means that no status is stored. The child is not reaped, so the PID is its own.
-        // It may be stopped.
-        unsafe {
-            libc::kill(self.pid, libc::SIGKILL);
-            while libc::waitpid(self.pid, std::ptr::null_mut(), 0) < 0
-                && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
-            {}
-        }
+        // SAFETY: the call takes numbers. The child is not reaped, so the PID is its own. It may be stopped.
+        unsafe { libc::kill(self.pid, libc::SIGKILL) };
+        let _killed = launch::reap(self.pid as u32);
     }
 }
 
 /// Sends each signal to the socket, until its other side ends.
 fn watch(socket: UnixStream) {
-    let blocked = group_signals();
+    let blocked = set_of(&OF_GROUP);
     // SAFETY: the call reads a set, and returns a descriptor of this process or -1.
     let signals = unsafe { libc::signalfd(-1, &blocked, libc::SFD_CLOEXEC) };
     while signals >= 0 && has_signal(signals, socket.as_raw_fd()) {

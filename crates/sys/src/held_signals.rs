@@ -172,7 +172,7 @@ fn note_witnessed() {
 
 /// As [`note_delivery`], for a signal-delivery stop of a thread of the command. The caller must be its tracer.
 pub fn note_stop(tid: u32, signal: i32) {
-    let is_forwarded = signals::FORWARDED.contains(&signal) || signal == libc::SIGTSTP;
+    let is_forwarded = signals::OF_GROUP.contains(&signal);
     if let Some(sender) = is_forwarded.then(|| ptrace::signal_sender(tid)).flatten() {
         note_delivery(signal, sender);
     }

@@ -20,6 +20,22 @@ const END_SIGNALS: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::
 pub const FORWARDED: [i32; 6] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2];
 
+/// [`FORWARDED`], and the one by which a terminal stops a program: the signals that can reach weir's process group.
+pub const OF_GROUP: [i32; 7] = {
+    let [hang_up, interrupt, quit, terminate, user1, user2] = FORWARDED;
+    [hang_up, interrupt, quit, terminate, user1, user2, libc::SIGTSTP]
+};
+
+/// Returns these signals as a set.
+pub(crate) fn set_of(signals: &[i32]) -> libc::sigset_t {
+    // SAFETY: zero bytes are a valid set, which the calls fill.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        signals.iter().for_each(|signal| _ = libc::sigaddset(&mut set, *signal));
+        set
+    }
+}
+
 /// The previous actions of forwarded signals. Dropping it restores them and ends the forwarding.
 #[derive(Debug)]
 #[must_use = "dropping it ends the forwarding"]
@@ -181,25 +197,14 @@ pub fn without_file_size_signal<T>(work: impl FnOnce() -> T) -> T {
 
 /// Blocks or unblocks the forwarded signals in the calling thread, so that none gets lost while it executes weir again.
 pub(crate) fn block_forwarded(how: libc::c_int) {
-    // SAFETY: zeroed is a valid set, which the calls fill and read.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        for signal in FORWARDED {
-            libc::sigaddset(&mut set, signal);
-        }
-        libc::pthread_sigmask(how, &set, std::ptr::null_mut());
-    }
+    // SAFETY: the call reads a set; a null pointer means that nothing is stored.
+    unsafe { libc::pthread_sigmask(how, &set_of(&FORWARDED), std::ptr::null_mut()) };
 }
 
 /// Blocks a signal in the calling thread.
 pub fn block(signal: i32) {
-    // SAFETY: zeroed is a valid set, which the calls fill and read.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigaddset(&mut set, signal);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-    }
+    // SAFETY: as above.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set_of(&[signal]), std::ptr::null_mut()) };
 }
 
 /// Blocks all signals in the calling thread.
@@ -231,9 +236,7 @@ pub(crate) fn handle_pending() {
     // SAFETY: zeroed is a valid set, siginfo and action, which the calls fill. A pending signal has a handler: the kernel discards one
     // that is ignored, and ends the process for one with the default action.
     unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        END_SIGNALS.iter().for_each(|signal| _ = libc::sigaddset(&mut set, *signal));
+        let set = set_of(&END_SIGNALS);
         loop {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             let signal = libc::sigtimedwait(&set, &mut info, &no_time);

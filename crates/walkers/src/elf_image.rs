@@ -355,10 +355,7 @@ fn go_parts(sections: &ElfSections) -> Option<GoSections> {
         || section_contains(sections, ".go.buildinfo", b"\nbuild\t-pgo=");
     let links = named(".itablink").map(|(at, bytes)| ItabSection::Links(at, bytes));
     let types = || named(".go.type").map(|(at, bytes)| ItabSection::Types(at, bytes));
-    let functions = named(".gopclntab")?.0;
-    let has_writer = |name| section_contains(sections, name, b"bufio.(*Writer).");
-    let has_bufio_writer = [".gopclntab", ".data.rel.ro.gopclntab"].into_iter().any(has_writer);
-    Some(GoSections { functions, itabs: links.or_else(types)?, data, is_profiled, has_bufio_writer })
+    Some(GoSections { functions: named(".gopclntab")?.0, itabs: links.or_else(types)?, data, is_profiled })
 }
 
 /// Recognises both mangling schemes of Rust: _RNvNtNtCs…_3std2io5stdio6STDOUT and _ZN3std2io5stdio6STDOUT17h…E. In old

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
-use weir_sys::elf::{ElfSections, MAX_SECTION_BYTES};
+use weir_sys::elf::{ElfFile, ElfSections, MAX_SECTION_BYTES};
 
 use crate::ProgramDetection;
 use crate::hook::{Hook, IgnoresEnvironment};
@@ -212,6 +212,11 @@ pub fn runtime_by_id(id: RuntimeId) -> Option<&'static RuntimeEntry> {
 /// Tells that no executable shows the runtime: it is in a library of its own.
 pub(crate) fn never_linked(_sections: &ElfSections) -> bool {
     false
+}
+
+/// Returns whether the sections of an executable are so; None if the file cannot be read.
+pub(crate) fn in_file(executable: &Path, is_so: impl Fn(&ElfSections) -> bool) -> Option<bool> {
+    Some(is_so(&ElfFile::open(executable)?.sections().ok()?))
 }
 
 /// Returns whether a section contains a word. One that is larger than [`MAX_SECTION_BYTES`] is not read.

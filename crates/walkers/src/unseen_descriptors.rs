@@ -40,13 +40,8 @@ pub fn unseen_descriptors(pid: u32, known: &[i32]) -> Vec<UnseenDescriptor> {
     if process_status::is_executing(pid) {
         return Vec::new();
     }
-    let mut fds: Vec<i32> = proc::some_numbers(&format!("/proc/{pid}/fd"), MAX_DESCRIPTORS)
-        .into_iter()
-        .filter_map(|fd| i32::try_from(fd).ok())
-        .collect();
-    fds.sort_unstable();
     let (mut found, mut read_pipes) = (Vec::new(), HashSet::new());
-    for fd in fds {
+    for fd in open_descriptors(pid) {
         let (Some(info), Some(path)) = (fdinfo(pid, fd), proc::descriptor(pid, fd)) else { continue };
         let is_pipe = path.exact().starts_with("pipe:");
         match info.flags & libc::O_ACCMODE {
@@ -68,6 +63,14 @@ pub fn unseen_descriptors(pid: u32, known: &[i32]) -> Vec<UnseenDescriptor> {
     let starter = ancestor_of_other_program(pid);
     found.retain(|one| !read_pipes.contains(&one.path) && !is_inherited(starter, one));
     found
+}
+
+/// Returns the descriptors of a process in their order, at most [`MAX_DESCRIPTORS`].
+fn open_descriptors(pid: u32) -> Vec<i32> {
+    let numbers = proc::some_numbers(&format!("/proc/{pid}/fd"), MAX_DESCRIPTORS).into_iter();
+    let mut fds: Vec<i32> = numbers.filter_map(|fd| i32::try_from(fd).ok()).collect();
+    fds.sort_unstable();
+    fds
 }
 
 fn is_inherited(starter: Option<u32>, one: &UnseenDescriptor) -> bool {
@@ -107,12 +110,7 @@ fn unwritten_files_of_go(pid: u32, known: &[i32]) -> Vec<UnseenDescriptor> {
         return Vec::new();
     }
     let starter = ancestor_of_other_program(pid);
-    let mut fds: Vec<i32> = proc::some_numbers(&format!("/proc/{pid}/fd"), MAX_DESCRIPTORS)
-        .into_iter()
-        .filter_map(|fd| i32::try_from(fd).ok())
-        .filter(|fd| *fd > 2 && !known.contains(fd))
-        .collect();
-    fds.sort_unstable();
+    let fds = open_descriptors(pid).into_iter().filter(|fd| *fd > 2 && !known.contains(fd));
     let unwritten = |fd: i32| {
         let (info, path) = (fdinfo(pid, fd)?, proc::descriptor(pid, fd)?);
         let is_writable = info.flags & libc::O_ACCMODE != libc::O_RDONLY && info.position == 0;
@@ -125,7 +123,7 @@ fn unwritten_files_of_go(pid: u32, known: &[i32]) -> Vec<UnseenDescriptor> {
         let one = UnseenDescriptor { fd, path, is_file: true, is_unwritten_file: true };
         (is_empty && !is_locked() && !is_inherited(starter, &one)).then_some(one)
     };
-    fds.into_iter().filter_map(unwritten).collect()
+    fds.filter_map(unwritten).collect()
 }
 
 /// Returns a sentence about standard output if the process runs a program of Rust without symbols: weir cannot find its buffer. Rust

@@ -41,9 +41,7 @@ fn running_threads(tracees: &Tracees, pid: u32) -> Option<Vec<u32>> {
     let blocks = |(_, call): &(u32, Option<registers::SyscallRegisters>)| {
         call.is_none_or(|call| is_interrupted(&call))
     };
-    let mut sharing = tracees.processes.iter().filter(|(_, process)| process.memory_owner == pid);
-    let is_alone = sharing.all(|(other, _)| *other == pid);
-    (is_alone && tracees.thread_calls(pid).iter().all(blocks)).then_some(running)
+    (!tracees.shares_memory(pid) && tracees.thread_calls(pid).iter().all(blocks)).then_some(running)
 }
 
 fn reclaim_stream(tracees: &mut Tracees, (pid, tid): (u32, u32), running: &[u32], one: &PendingBytes) {

@@ -28,7 +28,7 @@ pub(crate) fn thread_activity(tracees: &Tracees, pid: u32) -> ThreadActivity {
     let calls = tracees.thread_calls(pid);
     let writes = |call: &SyscallRegisters| syscalls::op(call.number).is_some_and(|op| op.writes());
     let mut sharing = tracees.processes.iter().filter(|(_, process)| process.memory_owner == pid);
-    let skipping = sharing.clone().any(|(other, _)| tracees.in_skipped_call(*other));
+    let skipping = sharing.any(|(other, _)| tracees.in_skipped_call(*other));
     if skipping || calls.iter().any(|(_, call)| call.is_some_and(|call| writes(&call))) {
         return ThreadActivity::Writing;
     }
@@ -36,8 +36,9 @@ pub(crate) fn thread_activity(tracees: &Tracees, pid: u32) -> ThreadActivity {
     if !running.is_empty() {
         return ThreadActivity::Running(running);
     }
-    let shared = sharing.any(|(other, _)| *other != pid);
-    match calls.iter().all(|(_, call)| call.is_some_and(|call| is_interrupted(&call))) && !shared {
+    match calls.iter().all(|(_, call)| call.is_some_and(|call| is_interrupted(&call)))
+        && !tracees.shares_memory(pid)
+    {
         true => ThreadActivity::Blocked,
         false => ThreadActivity::InCalls,
     }
@@ -166,8 +167,7 @@ fn is_joined_in_place(one: &WrittenAhead, known: Option<&PendingBytes>, memory: 
 
 /// Removes written-ahead bytes from the streams of a process whose only thread is at the entry of a call that does not write.
 pub(crate) fn reclaim_at_call(tracees: &mut Tracees, pid: u32, tid: u32) {
-    let mut sharing = tracees.processes.iter().filter(|(_, process)| process.memory_owner == pid);
-    if tracees.live_threads(pid).any(|other| other != tid) || sharing.any(|(other, _)| *other != pid) {
+    if tracees.live_threads(pid).any(|other| other != tid) || tracees.shares_memory(pid) {
         return;
     }
     let pending = join_pending(tracees.pending_when_held(pid, tid));

@@ -1,13 +1,11 @@
 //! Forwards weir's signals to the command, and stops weir when job control stops the command.
 
 use weir_sys::continuation::ContinuationWatch;
-use weir_sys::signals::{self, FORWARDED, SignalForwarding};
+use weir_sys::signals::{self, OF_GROUP, SignalForwarding};
 
 /// Forwards signals to a process until the guard is dropped. The terminal sends its signals to both by itself.
 pub(crate) fn forward(pid: u32) -> SignalForwarding {
-    let mut forwarded = FORWARDED.to_vec();
-    forwarded.push(libc::SIGTSTP);
-    signals::forward(pid, &forwarded)
+    signals::forward(pid, &OF_GROUP)
 }
 
 /// Stops weir by the signal that stopped the command, so that the shell sees a stopped job. Returns when weir or the command is

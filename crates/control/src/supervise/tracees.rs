@@ -134,6 +134,11 @@ impl Tracees {
         }
     }
 
+    /// Returns whether another process shares the memory of this one, as a child of vfork(2) does.
+    pub(crate) fn shares_memory(&self, pid: u32) -> bool {
+        self.processes.iter().any(|(other, process)| *other != pid && process.memory_owner == pid)
+    }
+
     /// Returns whether a thread of the process is in a partly skipped call.
     pub(crate) fn in_skipped_call(&self, pid: u32) -> bool {
         self.threads.values().any(|thread| thread.pid == pid && thread.skipped_call.is_some())

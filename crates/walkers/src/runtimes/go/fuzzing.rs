@@ -11,13 +11,7 @@ use crate::fuzzing::{BASE, NO_PROCESS};
 /// Reads the itabs from the beginning of the memory, then the objects with these or with two known itabs, and the stacks.
 pub(crate) fn walk(memory: &dyn Memory, itab: u64) {
     let found = [ItabSection::Links(BASE, 512), ItabSection::Types(BASE, 4096)].map(|itabs| {
-        let sections = GoSections {
-            functions: itab,
-            itabs,
-            data: vec![(BASE, 4096)],
-            is_profiled: false,
-            has_bufio_writer: false,
-        };
+        let sections = GoSections { functions: itab, itabs, data: vec![(BASE, 4096)], is_profiled: false };
         GoItabs::of(memory, &sections, 0)
     });
     let made_up =

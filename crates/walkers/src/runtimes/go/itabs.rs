@@ -19,8 +19,6 @@ pub(crate) struct GoSections {
     pub data: Vec<(u64, u64)>,
     /// A profile decided which functions the compiler made a part of others.
     pub is_profiled: bool,
-    /// The linker has kept a method of bufio.Writer.
-    pub has_bufio_writer: bool,
 }
 
 /// The section that leads to the itabs: its address and size in the file.

@@ -40,6 +40,7 @@ use crate::copied_memory::MAX_BUFFER;
 use crate::elf_image;
 use crate::open_descriptors::OpenDescriptors;
 use crate::pending_bytes::PendingBytes;
+use crate::runtime_entry::in_file;
 use crate::search_cache::SearchCache;
 use crate::stream_buffer::{self, StreamBuffer};
 use crate::{
@@ -53,7 +54,7 @@ use idle_writers::WriterUse;
 pub(crate) use itabs::{GoItabs, GoSections, ItabSection};
 use search::GoObjects;
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
-use weir_sys::elf::{ElfFile, ElfSections, MAX_SECTION_BYTES};
+use weir_sys::elf::{ElfSections, MAX_SECTION_BYTES};
 
 const NOT_NEEDED: RuntimeFix = RuntimeFix::NotNeeded("os.Stdout has no buffer and writes at once");
 const IMPOSSIBLE: RuntimeFix = RuntimeFix::Impossible(
@@ -138,9 +139,7 @@ fn contains(names: &[u8], part: &[u8]) -> bool {
 
 /// Returns whether the Go program in a file contains a compressor, whose bytes no walker finds.
 pub fn contains_compressor(executable: &Path) -> bool {
-    let elf = ElfFile::open(executable);
-    let sections = elf.as_ref().and_then(|elf| elf.sections().ok());
-    sections.and_then(|sections| function_names(&sections)).is_some_and(has_compressor)
+    in_file(executable, |sections| function_names(sections).is_some_and(has_compressor)) == Some(true)
 }
 
 fn has_compressor(names: &[u8]) -> bool {
@@ -173,14 +172,16 @@ const FIRST: u64 = 0;
 fn detect(process: &ProcessImages, found: &mut Detected) {
     let Some(executable) = process.executable.as_ref().filter(|executable| executable.go) else { return };
     let go = || {
-        let start = process.executable_start()?.start;
-        let sections = executable.go_parts.as_ref()?;
-        let tables = GoItabs::of(&process.memory, sections, executable.bias(start))?;
+        let region = process.executable_start()?;
+        let (parts, bias) = (executable.go_parts.clone()?, executable.bias(region.start));
+        let tables = GoItabs::of(&process.memory, &parts, bias)?;
         // A writer without a known itab is over a type of the program's own.
-        (!tables.is_empty() || !sections.has_bufio_writer).then_some(())?;
-        let goroutines = executable.symbol_at(elf_image::GOROUTINES, start);
-        let sections = executable.go_parts.clone().map(|parts| (parts, executable.bias(start)));
-        Some(GoStreams { sections, ..GoStreams::new(process.pid, tables, goroutines) })
+        let has_writer = |path: &Path| in_file(path, |sections| has_bufio_writer(sections, path));
+        if tables.is_empty() && has_writer(&process.image_file(region)?.0)? {
+            return None;
+        }
+        let goroutines = executable.symbol_at(elf_image::GOROUTINES, region.start);
+        Some(GoStreams { sections: Some((parts, bias)), ..GoStreams::new(process.pid, tables, goroutines) })
     };
     match go() {
         Some(go) => found.add(FIRST, Box::new(go)),

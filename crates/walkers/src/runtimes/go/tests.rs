@@ -94,7 +94,7 @@ proptest! {
         let found = suspended::find(&memory, functions.as_ref(), &live, &threads.collect::<Vec<_>>(), &addresses);
         prop_assert!(found.flushes.len() <= live.goroutines.len());
         for itabs in [ItabSection::Links(BASE, 8 * 300), ItabSection::Types(BASE, 8 * 400)] {
-            let parts = GoSections { functions: words[0], itabs, data: vec![(BASE, 8 * 400)], is_profiled: false, has_bufio_writer: false };
+            let parts = GoSections { functions: words[0], itabs, data: vec![(BASE, 8 * 400)], is_profiled: false };
             if let Some(found) = GoItabs::of(&memory, &parts, 0) {
                 prop_assert!(found.writers.len() + found.readers.len() <= 600);
             }
@@ -153,7 +153,6 @@ fn a_list_of_tables_out_of_bounds_is_none() {
         itabs: ItabSection::Links(u64::MAX - 7, u64::MAX),
         data: vec![(u64::MAX, u64::MAX), (0, 64)],
         is_profiled: false,
-        has_bufio_writer: false,
     };
     assert_eq!(GoItabs::of(nothing, &parts, u64::MAX / 2), None);
 }
@@ -188,13 +187,7 @@ fn types_with_itabs() -> (TestMemory, GoSections) {
     let itabs = ItabSection::Types(at(types), 8 * 100);
     (
         TestMemory::of(&words),
-        GoSections {
-            functions: 0x4000,
-            itabs,
-            data: vec![(BASE, 8 * 256)],
-            is_profiled: false,
-            has_bufio_writer: false,
-        },
+        GoSections { functions: 0x4000, itabs, data: vec![(BASE, 8 * 256)], is_profiled: false },
     )
 }
 
