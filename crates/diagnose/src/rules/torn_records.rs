@@ -6,7 +6,7 @@
 //! fit to such lines, and both made hundreds of calls in the same time. Evidence for overwritten records: one file was opened twice
 //! without O_APPEND, by two processes or by one (`> log 2> log`), both write from its beginning, and they overlap in time. Not
 //! reported: a prompt whose answer a child prints, whole lines of several processes, writes with an offset argument, writers whose
-//! writes are estimated for a sampling gap, and bytes on a socket that are no text, as those of an encrypted connection.
+//! writes are estimated for a sampling gap, and bytes that are no text, as those of a database or an encrypted connection.
 
 use std::collections::HashMap;
 
@@ -92,12 +92,13 @@ fn cut_calls(stream: &StreamCounts) -> u64 {
 fn tears(context: &RuleContext, a: &StreamCounts, b: &StreamCounts) -> bool {
     let writes =
         || context.calls_on(a.file).iter().filter(|timed| timed.pid == a.pid && timed.call.op.writes());
-    let text = a.newline_ends > 0 || writes().any(|timed| timed.call.head.contains(&b'\n'));
+    let lines = a.newline_ends > 0 || writes().any(|timed| timed.call.head.contains(&b'\n'));
     let ends_known = writes().any(|timed| timed.call.tail.is_some());
     let buffered = a.mean_bytes() >= BUFFER && cut_calls(a) >= 2;
-    let readable =
-        context.kind(a.file) != StreamKind::Socket || [a, b].iter().all(|one| is_text(context, one));
-    text && readable && ends_known && buffered && writes_during(context, a, b)
+    let text =
+        is_text(context, a) && (context.kind(a.file) != StreamKind::Socket || is_text(context, b));
+    let placed = [a, b].iter().any(|one| is_placed(context, one));
+    lines && text && !placed && ends_known && buffered && writes_during(context, a, b)
 }
 
 /// Returns whether a stream has recorded writes, whose first bytes are text in each.
@@ -109,6 +110,12 @@ fn is_text(context: &RuleContext, stream: &StreamCounts) -> bool {
     let heads: Vec<&[u8]> =
         writes.map(|timed| timed.call.head.as_slice()).filter(|head| !head.is_empty()).collect();
     !heads.is_empty() && heads.into_iter().flatten().all(|byte| is_plain(*byte))
+}
+
+/// Returns whether a recorded call has an offset argument: other writers do not change where its bytes go.
+fn is_placed(context: &RuleContext, stream: &StreamCounts) -> bool {
+    let mut calls = context.calls_on(stream.file).iter().filter(|timed| timed.pid == stream.pid);
+    calls.any(|timed| timed.call.op.positioned())
 }
 
 /// Returns whether a call of `b` falls between the first and the last call of `a`.
@@ -124,10 +131,7 @@ fn overwrites(context: &RuleContext, a: &StreamCounts, b: &StreamCounts) -> bool
     let is_one_file = a.pid != b.pid || (one.ino != 0 && a.fd != b.fd);
     let separate = one.id != other.id && one.kind == StreamKind::File && is_one_file;
     let appending = one.appends() && other.appends();
-    let is_positioned = |stream: &StreamCounts| {
-        let mut calls = context.calls_on(stream.file).iter().filter(|timed| timed.pid == stream.pid);
-        stream.seeks > 0 || calls.any(|timed| timed.call.op.positioned())
-    };
+    let is_positioned = |stream: &StreamCounts| stream.seeks > 0 || is_placed(context, stream);
     let began_s = |stream: &StreamCounts| {
         let first = context.calls_on(stream.file).first();
         first.map_or(stream.first_s, |timed| timed.at_s.min(stream.first_s))

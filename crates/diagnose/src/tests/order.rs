@@ -1,7 +1,7 @@
 //! Tests of the rules mixed-order and torn-records.
 
 use weir_model::Severity::*;
-use weir_model::trace::{Buffer, IN_VFORK, Op, RuntimeId, SnapshotMoment};
+use weir_model::trace::{Buffer, EventKind, IN_VFORK, Op, RuntimeId, SnapshotMoment};
 
 use crate::testing::*;
 
@@ -237,6 +237,25 @@ fn full_buffers_of_two_writers_tear_their_lines() {
         block_writer.0.processes[2].images[0].exe = exe.into();
         assert!(block_writer.finding("torn-records").fix.starts_with("whole records"), "{exe}");
     }
+}
+
+#[test]
+fn a_database_that_writes_blocks_at_offsets_tears_no_lines() {
+    // Two processes of PostgreSQL write its log of changes, whose blocks can have a newline in their first bytes.
+    let mut placed = two_writers(APPEND, 8192, 1);
+    placed.0.events.iter_mut().for_each(|event| {
+        if let EventKind::Call(call) = &mut event.kind
+            && call.op.writes()
+        {
+            call.op = Op::Pwrite;
+        }
+    });
+    placed.no_finding("torn-records");
+    let mut binary = two_writers(APPEND, 8192, 0);
+    for (pid, file) in [(2, 0), (3, 1)] {
+        binary.write(0.3, pid, 3, file, b"\x10\xd1\x05\0\n\0\0\0");
+    }
+    binary.no_finding("torn-records");
 }
 
 #[test]
