@@ -15,7 +15,7 @@ pub struct LogSummary {
     pub totals: LogCounts,
     /// Bytes that went to the log.
     pub log_bytes: u64,
-    /// Calls of fdatasync(2) or fsync(2).
+    /// Number of fdatasync(2) and fsync(2) calls.
     pub syncs: u64,
     /// Rotations since the start.
     pub rotations: u64,

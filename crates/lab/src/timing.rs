@@ -10,7 +10,7 @@ use crate::Error;
 /// The mean times of one run, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Seconds {
-    /// CLOCK_MONOTONIC.
+    /// Elapsed time by CLOCK_MONOTONIC.
     pub elapsed: f64,
     /// CPU time in user mode.
     pub user: f64,

@@ -78,11 +78,11 @@ pub struct Stats {
     pub written_bytes: u64,
     /// Read from the kernel.
     pub read_bytes: u64,
-    /// Calls of write(2).
+    /// Number of write(2) calls.
     pub writes: u64,
-    /// Calls of read(2).
+    /// Number of read(2) calls.
     pub reads: u64,
-    /// Calls of fdatasync(2) and fsync(2).
+    /// Number of fdatasync(2) and fsync(2) calls.
     pub syncs: u64,
     /// Calls of [`Stream::sync`] that another thread's fdatasync(2) covered.
     pub shared_syncs: u64,

@@ -78,7 +78,7 @@ pub struct LogDocument {
     pub log_bytes: u64,
     /// Accepted bytes that are not written yet.
     pub pending_bytes: u64,
-    /// Calls of fdatasync(2).
+    /// Number of fdatasync(2) calls since the start.
     pub syncs: u64,
     /// Seconds since the last successful sync.
     pub last_sync_s: Option<f64>,

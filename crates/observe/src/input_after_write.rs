@@ -63,7 +63,7 @@ mod tests {
             streams: vec![
                 stream(Direction::Out, 0, 0.5, 1.0),
                 stream(Direction::In, 1, first_s, last_s),
-                // The answers.
+                // The answers, one for each request.
                 stream(Direction::Out, 1, first_s, last_s + 0.001),
             ],
             files: vec![

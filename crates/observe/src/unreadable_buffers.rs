@@ -34,7 +34,7 @@ const WITHOUT_PROC: &str = "buffers of programs (/proc is not mounted)";
 /// The next check of a process. The earliest one is the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct NextCheck {
-    /// CLOCK_MONOTONIC.
+    /// Time of the check, in nanoseconds of CLOCK_MONOTONIC.
     due_ns: u64,
     pid: u32,
     /// The time since the check before.
@@ -190,7 +190,7 @@ impl UnreadableSearch {
         if !proc::is_mounted() {
             self.found.entry(WITHOUT_PROC.into()).or_default();
         }
-        // They still run.
+        // These processes were not checked again: they still run.
         for next in std::mem::take(&mut self.unchecked_later) {
             buffers_of(next.pid).unwrap_or_default().into_iter().for_each(|one| self.add(one, next.pid));
         }

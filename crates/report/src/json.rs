@@ -1,4 +1,4 @@
-//! Indented JSON.
+//! Writes results as indented JSON.
 
 use serde::Serialize;
 

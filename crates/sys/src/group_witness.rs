@@ -19,7 +19,7 @@ pub(crate) struct WitnessedSignal {
     pub signal: i32,
     /// PID of the sender.
     pub sender: i32,
-    /// CLOCK_MONOTONIC.
+    /// Time at which the witness got the signal, in nanoseconds of CLOCK_MONOTONIC.
     pub time_ns: u64,
 }
 

@@ -38,7 +38,7 @@ static WITNESS: AtomicI32 = AtomicI32::new(-1);
 struct Sent {
     /// Signal number and PID of the sender; 0: none, [`Sent::RESERVED`]: its time is being set.
     key: AtomicU64,
-    /// CLOCK_MONOTONIC.
+    /// Time of the signal, in nanoseconds of CLOCK_MONOTONIC.
     time_ns: AtomicU64,
 }
 

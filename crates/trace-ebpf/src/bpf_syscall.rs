@@ -31,7 +31,7 @@ fn bpf_fd(command: bpf_cmd, attr: &mut bpf_attr) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// BPF_BTF_LOAD.
+/// Loads BTF type information with BPF_BTF_LOAD of bpf(2).
 pub(super) fn load_btf(btf: &[u8]) -> io::Result<OwnedFd> {
     let mut attr = zeroed();
     // SAFETY: all bytes of the union are initialized.

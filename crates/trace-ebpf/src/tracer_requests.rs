@@ -26,7 +26,7 @@ pub(super) enum TracerRequest {
 
 /// The first stop of a command.
 pub(super) enum FirstStop {
-    /// Its execve(2).
+    /// The execve(2) call of the command.
     Exec,
     /// The signal that the BPF program sends when the C library is relocated, for a command that needs no other stop. The map
     /// then contains the address of the list of streams.

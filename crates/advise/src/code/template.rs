@@ -1,7 +1,7 @@
 //! Fills a template: leaves out the lines of other policies, and puts values in.
 //!
 //! A line `%if WORD|WORD` begins lines for policies with one of the words, `%else` those for the others, `%end` ends them.
-//! They nest.
+//! Such blocks can be nested.
 
 use std::collections::BTreeSet;
 

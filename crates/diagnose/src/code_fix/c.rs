@@ -1,4 +1,4 @@
-//! C: stdio.
+//! Code advice for C: stdio.
 
 use super::{CodeFix, CodeText, StreamObject};
 

@@ -1,4 +1,4 @@
-//! Go: bufio.
+//! Code advice for Go: bufio.
 
 use super::{CodeFix, CodeText, StreamObject};
 

@@ -1,4 +1,4 @@
-//! Rust: std::io.
+//! Code advice for Rust: std::io.
 
 use super::{CodeFix, CodeText, StreamObject};
 

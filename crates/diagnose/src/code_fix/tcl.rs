@@ -1,4 +1,4 @@
-//! Tcl: channels.
+//! Code advice for Tcl: channels.
 
 use super::{CodeFix, CodeText, StreamObject};
 

@@ -126,7 +126,7 @@ fn the_end_of_a_line_of_many_calls_is_not_recorded() {
         builder
     };
     assert_eq!(run(20).finding("torn-records").evidence["split_lines"], 3.0);
-    // Rows of dots.
+    // Few rows of dots are no finding.
     run(4).no_finding("torn-records");
 }
 

@@ -33,7 +33,7 @@ pub(super) struct SampledRegisters {
 /// A stack at an event: a store into a watched word, or a system call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StackSample {
-    /// CLOCK_MONOTONIC time.
+    /// Time of the sample, in nanoseconds of CLOCK_MONOTONIC.
     pub ns: u64,
     pub registers: SampledRegisters,
     /// Copy of the stack, from `registers.sp` upwards.
