@@ -17,7 +17,7 @@ void wb_stat_input(struct wb_run *run);    /* files.c: sets to_end */
 void wb_read_output_cache(struct wb_run *run); /* cache.c: sets dirty_bytes, writeback_bytes */
 const char *wb_sync_call(uint32_t policy); /* sync.c: name of the system call of the policy */
 int wb_sync_once(struct wb_run *run, uint64_t moved); /* sync.c: makes that call, reads no clock */
-/* memory.c: what the limits of a cgroup below `root`, and of the groups around it, leave; UINT64_MAX: no limit. */
+/* memory.c: the bytes that the limits of cgroup `group` below `root`, and of its ancestors, leave; UINT64_MAX: no limit. */
 uint64_t wb_group_bytes(const char *root, const char *group);
 void wb_measure_cost(struct wb_result *result); /* cost.c */
 

@@ -43,7 +43,7 @@ static uint64_t number_in(const char *directory, const char *name, uint64_t othe
     return number;
 }
 
-/* Returns the bytes of pages of files in a cgroup, which the kernel can take for other uses. */
+/* Returns the bytes of file pages that a cgroup is charged for. The kernel can reclaim them. */
 static uint64_t reclaimable_bytes(const char *directory)
 {
     char path[PATH_MAX], line[128];
@@ -80,7 +80,7 @@ uint64_t wb_group_bytes(const char *root, const char *group)
     }
 }
 
-/* Returns what the limits of this process's cgroups leave; UINT64_MAX without a limit or without version 2. */
+/* Returns the bytes that the limits of this process's cgroups leave; UINT64_MAX without a limit or without version 2. */
 static uint64_t own_group_bytes(void)
 {
     char line[PATH_MAX + 8];

@@ -1,6 +1,6 @@
 /*
  * Times several threads that append records to one file without a pause. The loops are those of the programs that
- * `weir advise` prints, so that a record meets the same locks as there. src/shared.rs mirrors the structs field by field and
+ * `weir advise` prints, so that a record takes the same locks as in them. src/shared.rs mirrors the structs field by field and
  * the values of the enum.
  */
 #ifndef WEIR_BENCH_SHARED_H

@@ -154,7 +154,7 @@ impl BenchDirectory {
     }
 }
 
-/// Returns what to do about a directory that is there and takes no directory; empty for the default of the errno.
+/// Returns the advice for a directory that exists but in which mkdir(2) fails; empty for the default advice of the errno.
 fn mkdir_advice(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::NotFound => {
@@ -164,7 +164,7 @@ fn mkdir_advice(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// Fails if a file system has too little space. Some, such as proc, do not say how much they have.
+/// Fails if a file system has too little space. Does not check those that report no size, such as proc.
 pub(crate) fn check_space(dir: &Path, need_bytes: u64) -> Result<()> {
     let room = rustix::fs::statvfs(dir).map_err(|error| Error::system("statvfs", dir, &error.into(), ""))?;
     let free = room.f_bavail.saturating_mul(room.f_frsize);

@@ -11,7 +11,7 @@ const MAX_STEAL: f64 = 0.02;
 const MAX_FOREIGN_CPU: f64 = 0.10;
 const MAX_PRESSURE_CPU: f64 = 0.10;
 const MAX_PRESSURE_MEMORY: f64 = 0.05;
-/// Shorter rounds are not judged in seconds: a tick is 10 ms, so a few ticks are a large share of them.
+/// Least seconds of a round whose shares are judged: a tick is 10 ms, so a few ticks are a large share of a shorter round.
 const SHORTEST_JUDGED_S: f64 = 0.5;
 
 /// The machine's counters at one moment.
@@ -118,8 +118,8 @@ fn pressure_us(text: &str) -> Option<u64> {
     text.lines().find(|line| line.starts_with("some"))?.rsplit("total=").next()?.trim().parse().ok()
 }
 
-/// Returns whether hardly a task waited for a processor in the last ten seconds; false if the kernel does not count it
-/// (CONFIG_PSI).
+/// Returns whether tasks waited for a processor in at most [`MAX_PRESSURE_CPU`] of the last ten seconds; false if the kernel
+/// does not count that time (CONFIG_PSI).
 pub(crate) fn is_quiet_now() -> bool {
     recent_pressure(&read("/proc/pressure/cpu")).is_some_and(|share| share <= MAX_PRESSURE_CPU)
 }

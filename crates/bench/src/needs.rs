@@ -22,11 +22,11 @@ pub fn needed_bytes(cells: &[Cell], directory: usize) -> u64 {
 const MIN_ROW_S: f64 = 0.03;
 /// Samples that a row has at least: the pilot's and one of the rounds.
 const STARTS: f64 = 2.0;
-/// Buffers from which on the time to touch them is counted: smaller ones take a few milliseconds.
+/// Least bytes of a buffer whose first touch is counted as time: a smaller one takes a few milliseconds.
 const LARGE_BYTES: u64 = 16 << 20;
 
-/// Returns the seconds that a run takes at least, whatever its budget. Each sample touches its buffers, which takes `touch_s` for
-/// a byte.
+/// Returns the least seconds of a run, which can exceed its budget. Each sample touches its buffers; `touch_s` returns the
+/// seconds for a byte.
 fn least_s(cells: &[Cell], touch_s: impl FnOnce() -> f64) -> f64 {
     let measured = || cells.iter().filter(|cell| cell.cannot.is_none());
     let large = measured().map(Cell::memory_bytes).filter(|bytes| *bytes >= LARGE_BYTES);

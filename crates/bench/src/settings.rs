@@ -19,8 +19,8 @@ const WRITEBACK: [&str; 6] = [
 /// Attributes of a block device's queue (Documentation/ABI/stable/sysfs-block).
 const QUEUE: [&str; 4] = ["scheduler", "write_cache", "read_ahead_kb", "rotational"];
 
-/// Returns the settings by name: `vm.dirty_ratio`, `transparent_hugepage`, `vda.scheduler`. What the kernel does not show is
-/// left out. `directories` decide the devices; a file system without a block device has none.
+/// Returns the settings by name: `vm.dirty_ratio`, `transparent_hugepage`, `vda.scheduler`. A setting that cannot be read is
+/// left out. The devices are those of `directories`; a file system without a block device adds none.
 pub fn settings<'a>(directories: impl IntoIterator<Item = &'a Path>) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     let mut add = |name: String, path: PathBuf| {
@@ -41,7 +41,8 @@ pub fn settings<'a>(directories: impl IntoIterator<Item = &'a Path>) -> BTreeMap
     settings
 }
 
-/// Returns the machine and the settings by name, for results other than those of weir bench. `directory` decides the device.
+/// Returns the machine and the settings by name, for results other than those of weir bench. The device and the file
+/// system are those of `directory`.
 pub fn environment(directory: &Path) -> BTreeMap<String, String> {
     let machine = crate::machine::machine();
     let known = Some(directory).filter(|directory| weir_sys::file_system::is_usable(directory));

@@ -1,4 +1,4 @@
-//! The price of a sync of many bytes that were written before, as a timer makes it.
+//! The price of a sync of many bytes that earlier calls wrote, as a program makes it that syncs on a timer.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use super::cells;
 use crate::directory::check_space;
 
 /// Short calls of write(2): a line or a paragraph, each in pages of its own; the price of a sync depends on the number of pages.
-/// Not a multiple of a page, because records are none.
+/// It is no multiple of a page, because the sizes of records are not.
 pub const SHORT_WRITE_BYTES: u64 = 4000;
 /// Long calls of write(2): a buffer of 64 KiB with whole records. The kernel takes larger folios for them.
 pub const LONG_WRITE_BYTES: u64 = 65_500;
@@ -65,7 +65,7 @@ pub fn batch_syncs(directory: &Path, budget: Duration) -> BatchSyncs {
     let mut long = AFTER_LONG.map(|bytes| Batch::new(LONG_WRITE_BYTES, bytes));
     let end = Instant::now() + budget;
     for _ in 0..ROUNDS {
-        // The small ones first: what a slow device has no time for is the largest.
+        // Small sizes come first: on a slow device the time ends before the largest ones.
         let mut all: Vec<&mut Batch> = short.iter_mut().chain(&mut long).collect();
         all.sort_by_key(|batch| batch.bytes);
         if Instant::now() > end || round(directory, &mut all, end).is_err() {
@@ -90,7 +90,7 @@ fn round(directory: &Path, batches: &mut [&mut Batch], end: Instant) -> io::Resu
             Duration::ZERO if bytes > 0 => took.mul_f64(batch.bytes as f64 / bytes as f64),
             known => known,
         };
-        // Beyond the smaller sizes a price follows from theirs.
+        // The price of a larger size can be extrapolated from those of smaller sizes.
         let is_optional = batch.bytes > 1 << 20 || expected > LONGEST;
         if is_optional && Instant::now() + expected > end {
             break;

@@ -28,10 +28,11 @@ const BUFFERED: u64 = cells::BUFFER_BYTES / RECORD_BYTES;
 const RECORD_BYTES: u64 = 100;
 /// Threads that wait for one sync: prices between these lie on lines.
 const COMMITTERS: [u32; 3] = [2, 4, 8];
-/// Records of a thread in a sample with syncs, and the time for all samples of a way.
+/// Most records of a thread in a sample with syncs.
 const SYNCED: u64 = 25;
 /// Time of the syncs of a thread in a sample, if none is shared.
 const SYNC_SAMPLE_S: f64 = 0.1;
+/// Time for all samples with syncs of one kind of sharing.
 const SYNC_BUDGET: Duration = Duration::from_millis(250);
 /// Rounds of the samples with syncs, if the time allows.
 const SYNC_ROUNDS: usize = 7;
@@ -91,7 +92,7 @@ fn more_when_shared(directory: &Path, sharing: Sharing, records: u64, pairs: usi
     Ok(ranked(&shared, pairs / 4).minus(ranked(&alone, 0)))
 }
 
-/// Returns the price at a rank, each of its times by itself.
+/// Returns the elapsed time and the CPU time at a rank. Each of the two is sorted by itself.
 fn ranked(samples: &[CallPrice], rank: usize) -> CallPrice {
     let of = |time: fn(&CallPrice) -> f64| {
         let mut all: Vec<f64> = samples.iter().map(time).collect();

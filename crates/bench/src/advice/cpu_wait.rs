@@ -18,7 +18,7 @@ impl CpuWait {
 }
 
 fn share(start: &ResourceUsage, end: &ResourceUsage) -> Option<f64> {
-    // A thread that ends takes its time in the queue with it.
+    // The sum can become smaller: it no longer has the queue time of a thread that has ended.
     let queued = end.queued_ns?.saturating_sub(start.queued_ns?) as f64;
     let cpu = |usage: &ResourceUsage| usage.user_ns + usage.system_ns;
     let ran = cpu(end).saturating_sub(cpu(start)) as f64;

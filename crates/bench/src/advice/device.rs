@@ -9,7 +9,7 @@ use rustix::fs::{fdatasync, major, minor, stat};
 /// Syncs of a batch, and batches. The price is that of the cheapest batch: other programs write, too.
 const SYNCS: u64 = 8;
 const BATCHES: usize = 3;
-/// Unit of the kernel's counters, whatever the sectors of the device (Documentation/block/stat.rst).
+/// Unit of the kernel's counters, for devices of every sector size (Documentation/block/stat.rst).
 const SECTOR_BYTES: u64 = 512;
 
 /// Returns the bytes that the device got for one fdatasync(2) of a small record at the end of a file. `None` if the file

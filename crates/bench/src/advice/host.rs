@@ -65,7 +65,7 @@ fn block_medium(directory: &Path) -> Option<Medium> {
         let kind = fs::read_to_string(disk.join("device/type")).unwrap_or_default();
         return Some(if kind.trim() == "MMC" { Medium::Emmc } else { Medium::Sd });
     }
-    // A virtual disk, a loop or a mapped device says nothing true about what is below.
+    // A virtual disk, a loop device or a mapped device does not report the medium below it.
     if ["vd", "xvd", "loop", "dm-", "md", "nbd", "zram"].iter().any(|kind| name.starts_with(kind)) {
         return Some(Medium::Unknown);
     }

@@ -17,7 +17,7 @@ const CALLS: usize = 4;
 /// Bytes of a call of the probe.
 const BYTES: usize = 4096;
 
-/// The time of a write(2), and of the whole measurement.
+/// The time of a write(2), and the start of the whole measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     started: Instant,

@@ -61,7 +61,7 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     )
 }
 
-/// Returns the block size that is enough for a copy from one directory to another, as its users type it.
+/// Returns the block size that is enough for a copy from one directory to another, as an option of dd, tar and cpio.
 fn block_size(view: &View, best: (usize, &BenchRow)) -> Option<BenchAnswer> {
     let method = view.group.model_method.as_deref();
     let enough = method.and_then(|method| best_plain(view, method)).unwrap_or(best);

@@ -54,8 +54,8 @@ pub(super) fn answer(view: &View) -> Option<BenchAnswer> {
     view.answer(question, text, evidence)
 }
 
-/// Returns the smallest record that more than one row has. If some rows sync less often than the others, it is only a record that
-/// no other one of the group is smaller than: the answer is about the smallest record.
+/// Returns the smallest record that more than one row has. If some rows sync less often than the others, returns it only if no
+/// other record of the group is smaller, because the answer is about the smallest record.
 fn smallest_shared(view: &View) -> Option<u64> {
     let rows = view.comparable();
     let of = |record: u64| rows.iter().filter(|(_, row)| row.record_bytes == record).count();

@@ -45,8 +45,8 @@ impl PriceKey {
     }
 }
 
-/// Returns `$XDG_CACHE_HOME/weir/FILE`, or the same below `$HOME/.cache`; None if another user can change what is there, or its file
-/// system does not answer.
+/// Returns `$XDG_CACHE_HOME/weir/FILE`, or the same below `$HOME/.cache`; None if another user can write to that directory, or if
+/// its file system does not answer.
 fn path(file: &str) -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;

@@ -160,8 +160,8 @@ pub(super) fn sync_ns(directory: &Path) -> io::Result<f64> {
     Ok(median(times))
 }
 
-/// Returns the median CPU time of a byte that goes through a pipe in large pieces, of both threads together. The median, because it is
-/// chance whether both threads share a processor, as in a pipeline.
+/// Returns the CPU time in nanoseconds, of both threads together, for a byte that goes through a pipe in large pieces. It is the
+/// median of some runs, because the scheduler decides whether both threads share a processor, as in a pipeline.
 fn piped_byte_ns() -> io::Result<f64> {
     const TIMES: usize = 7;
     const PIECES: u32 = 48;

@@ -14,8 +14,8 @@ pub(super) struct Both<'a> {
     pub ours: &'a BenchRow,
 }
 
-/// Pairs of rows by their order there and here. Published rows within 5 % of each other are equal; rows here are equal if their ratio
-/// is a tie, or within 5 %.
+/// Numbers of pairs of rows by their order in the published table (there) and in this run (here). Published rows within 5 % of each
+/// other are equal; rows of this run are equal if their ratio is a tie, or within 5 %.
 #[derive(Default)]
 struct Pairs {
     same: usize,
