@@ -52,7 +52,7 @@ fn visible(command: &Command) -> Command {
         Some(about) => made.about(about.clone()),
         None => made,
     };
-    // It makes the option --version.
+    // The version adds the option --version.
     match command.get_version() {
         Some(version) => made.version(version.to_owned()),
         None => made,

@@ -155,7 +155,7 @@ fn unusable_directory() -> Option<String> {
     Some(format!("{name}: its file system does not answer, or another user serves it (FUSE): {advice}"))
 }
 
-/// Returns the limits of a verb that works in a child of weir, because its directories can fall silent.
+/// Returns the limits of a verb that works in a child of weir, because the file systems of its directories can stop answering.
 fn worker_limits(verb: &Verb) -> Option<WorkerLimits> {
     /// A copy ends by itself 1.5 s after a signal; then it removes what is not finished.
     const COPY: Duration = Duration::from_millis(2500);

@@ -186,7 +186,7 @@ impl OutputFiles {
         self.html.is_some()
     }
 
-    /// Prints the screen, unless nothing is printed there, and writes `document` as [`Self::write_document`] does.
+    /// Prints the screen if [`Self::shows_screen`], then writes `document` as [`Self::write_document`] does. Fails at the first error.
     pub fn present<D: Serialize>(
         &mut self,
         screen: impl FnOnce() -> String,
@@ -198,7 +198,8 @@ impl OutputFiles {
         self.write_document(document)
     }
 
-    /// Ends a verb: prints the screen, unless nothing is printed there, and writes `document` also if that fails. Reports all errors. Returns [`FAILED`] after an error, or if `failed`.
+    /// Ends a verb: prints the screen if [`Self::shows_screen`], and writes `document` also if printing fails. Reports all errors.
+    /// Returns [`FAILED`] after an error, or if `failed`.
     pub fn finish<D: Serialize>(
         &mut self,
         screen: impl FnOnce() -> String,

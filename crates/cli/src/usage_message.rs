@@ -1,4 +1,4 @@
-//! Prints what clap has to say: the help, the version, or what is wrong with the command line.
+//! Prints the messages of clap: the help, the version, or the error in the command line.
 
 use std::error::Error as _;
 use std::io::{self, Write};

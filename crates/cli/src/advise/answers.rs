@@ -19,8 +19,8 @@ const RECORD_BYTES: u64 = 100;
 const RATE: f64 = 10.0;
 const LATENCY_S: f64 = 1.0;
 
-/// Returns the question. Asks on a terminal for what neither an option nor the trace answers; without a terminal that is an
-/// error that names the options.
+/// Returns the question. Asks on a terminal for each answer that neither an option nor the trace gives. Fails without a
+/// terminal; the error names the options.
 pub fn question(
     args: &Args,
     host: &AdviceHost,

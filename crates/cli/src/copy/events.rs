@@ -90,7 +90,7 @@ impl EventLog {
         }));
     }
 
-    /// Writes how far the copy is.
+    /// Writes the progress of the copy.
     pub fn progress(&self, control: &CopyControl) {
         let (bytes, total, durable) = control.bytes();
         let phase = match control.phase() {

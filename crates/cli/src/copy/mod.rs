@@ -105,7 +105,7 @@ fn run_prepared(args: &Args, prepared: PreparedCopy) -> ExitCode {
     }
     signals.end_if_stopped();
     if summary.tally.reader_left {
-        // As cat(1): who reads the output has enough.
+        // As cat(1): the reader of the output has closed the pipe, so SIGPIPE ends weir.
         crate::signals::end_by(SIGPIPE);
     }
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }

@@ -26,10 +26,10 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const BAR_AFTER: Duration = Duration::from_secs(1);
 /// The time that a stopped copy has to end by itself. A device may block a thread for ever.
 const STOP_LIMIT: Duration = Duration::from_millis(1500);
-/// A file of this size is copied before anyone can look at a bar.
+/// Least bytes of a file for which a bar is useful: a smaller one is copied before a user sees the bar.
 const SMALL_BYTES: u64 = 4 << 20;
 
-/// The signals that stop a copy, or ask how far it is.
+/// The signals that stop a copy, or request its progress.
 pub struct StopSignals {
     number: Arc<AtomicUsize>,
     asked: Arc<AtomicBool>,
@@ -200,7 +200,7 @@ impl Watch {
         bar.tick();
     }
 
-    /// Returns how far the copy is, in one line.
+    /// Returns the progress of the copy in one line.
     fn status(&self) -> String {
         let (bytes, known, durable) = self.control.bytes();
         let elapsed = self.started.elapsed().as_secs_f64().max(0.001);

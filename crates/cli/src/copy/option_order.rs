@@ -18,7 +18,7 @@ pub enum OrderedOption {
 }
 
 impl OrderedOption {
-    /// Returns the links that the option wants to be followed.
+    /// Returns which links are followed after this option; None if the option does not change that.
     pub fn follow(self) -> Option<FollowLinks> {
         match self {
             Self::Archive | Self::NoDereferenceLinks => Some(FollowLinks::Never),
@@ -43,7 +43,7 @@ impl OrderedOption {
 }
 
 impl Args {
-    /// Notes the order of options. `matches` are those that these arguments were made from.
+    /// Stores the order of the options. `matches` is clap's result from which these arguments were made.
     pub fn note_order(&mut self, matches: &ArgMatches) {
         let cp = &self.cp;
         let flags = [

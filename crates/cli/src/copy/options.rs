@@ -140,7 +140,7 @@ pub(super) fn without(left: Preserved, right: Preserved) -> Preserved {
     }
 }
 
-/// Returns what the copy is to do.
+/// Returns the options of the copy. Fails if two options exclude each other.
 pub fn copy_options(args: &Args) -> Result<CopyOptions, String> {
     let recursive = args.cp.recursive || args.cp.archive;
     let kind = match (args.cp.link, args.cp.symbolic_link, args.cp.attributes_only) {

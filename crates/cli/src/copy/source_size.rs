@@ -14,12 +14,12 @@ pub enum SourceSize {
     Countable,
     /// One block device, or a file as standard input.
     Bytes(u64),
-    /// A stream is among them.
+    /// At least one source is a stream.
     Unknown,
 }
 
 impl SourceSize {
-    /// Finds out what is known. A source that cannot be examined counts as empty; the copy reports it.
+    /// Determines the size. A source whose stat(2) fails makes it unknown; the copy reports the error.
     pub fn of(sources: &[PathBuf]) -> Self {
         if let [source] = sources
             && let Some(bytes) = device_or_input_bytes(source)

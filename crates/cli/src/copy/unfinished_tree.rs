@@ -11,7 +11,7 @@ use crate::output::own_command;
 pub struct TreeCopy {
     marker: TreeMarker,
     resume: bool,
-    /// The command gives the tree this name, and would later copy into it: its name is a directory by then.
+    /// The target does not exist yet. The same command would later copy into it, because it is a directory then.
     names_new_tree: bool,
     /// The target is a directory already, so the command copies into it.
     goes_into: Option<PathBuf>,

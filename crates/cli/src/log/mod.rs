@@ -318,7 +318,8 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Returns a sentence if records are missing because they were too long. Those that `--overflow` drops were given up by the user.
+/// Returns a sentence if records are missing because they were too long. Records that `--overflow` drops do not count: the user
+/// has chosen to drop them.
 fn missing_records(totals: &weir_model::log::LogCounts) -> Option<String> {
     let refused = totals.refused;
     (refused > 0).then(|| {

@@ -14,7 +14,7 @@ use crate::values::{parse_nonzero_duration, parse_nonzero_size};
 /// The largest buffer of a stream of libweir.
 const MAX_BUFFER: u64 = 1 << 30;
 
-/// Parses a file, a pattern or a command, which an empty text is not.
+/// Parses a file, a pattern or a command. Fails for an empty text.
 pub fn parse_text(text: &str) -> Result<String, String> {
     match text.trim().is_empty() {
         true => Err("the value is empty".into()),
@@ -110,7 +110,7 @@ fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
     found.map(|(_, value)| *value).ok_or_else(|| format!("'{text}': use one of {}", known()))
 }
 
-/// Returns what the collector is to do.
+/// Returns the options of the collector. Fails if two options exclude each other.
 pub fn collect_options(args: &Args) -> Result<LogOptions, String> {
     let log = args.log.clone().ok_or("name the log: -o FILE, or -o - for standard output")?;
     let output = (log.as_os_str() != "-").then_some(log);
@@ -192,7 +192,8 @@ fn absolute(log: &Path) -> Option<PathBuf> {
     Some(parent.canonicalize().ok()?.join(log.file_name()?))
 }
 
-/// A stamp, a source, a number or a message of syslog makes raw records lines of text.
+/// Returns the form of the log. Without --format it is text if records have a stamp, a source or a number, or come from syslog;
+/// else raw.
 fn format(args: &Args) -> Result<Format, String> {
     let records = &args.records;
     let has_fields = records.stamp.is_some() || records.tag || records.sequence;
@@ -207,7 +208,7 @@ fn format(args: &Args) -> Result<Format, String> {
     }
 }
 
-/// One file and one address at most.
+/// Returns the targets of the metrics. Fails for more than one file or more than one address.
 fn metrics(args: &Args) -> Result<Vec<MetricsTarget>, String> {
     let targets = &args.writing.metrics;
     let files = targets.iter().filter(|target| matches!(target, MetricsTarget::File(_))).count();
