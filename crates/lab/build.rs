@@ -1,4 +1,4 @@
-//! The experiments are compiled in: a new or changed file is a reason to build again.
+//! Builds the crate again if a file of /lab changes, because the binary contains the experiments.
 
 fn main() {
     println!("cargo::rerun-if-changed=../../lab");

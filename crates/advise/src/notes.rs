@@ -14,7 +14,7 @@ use crate::rank::Judged;
 pub const MEDIUM_DIFFERS: &str = "The prices are those of";
 /// For a log that grows faster a note recommends rotation: in a year it would fill a card of 8 GB.
 const ROTATE_BYTES_PER_DAY: f64 = 20e6;
-/// Ratio of the longest and the shortest sync from which on the screen says that they vary: the error that a predicted time may have.
+/// Ratio of the longest to the shortest sync above which the screen says that they vary. A predicted time may have the same error.
 const SYNC_VARIES: f64 = 1.5;
 const DAY_S: f64 = 86_400.0;
 /// A write(2) into the page cache takes microseconds. One that takes longer waits for a device, as on a file system that is mounted with

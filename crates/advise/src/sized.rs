@@ -12,8 +12,8 @@ pub fn at(prices: &[SizedPrice], bytes: f64) -> Option<CallPrice> {
     let (low, high) = (&prices[above - 1], &prices[above]);
     let share = (bytes - low.bytes as f64) / (high.bytes - low.bytes).max(1) as f64;
     let line = |low: f64, high: f64, least: f64| (low + (high - low) * share).max(least);
-    // Noise can make the line fall. Below the smallest size a call still costs most of that size; above the largest it
-    // costs at least as much.
+    // Noise can make the line fall. Below the largest size a call costs at least half the price of the smallest size; above
+    // the largest size at least the price of that size.
     let floor = |of: fn(&CallPrice) -> f64| {
         if bytes > last.bytes as f64 { of(&last.price) } else { of(&first.price) * 0.5 }
     };

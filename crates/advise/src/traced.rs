@@ -21,7 +21,7 @@ pub struct TracedQuestion {
     pub rate: f64,
     /// Processes that wrote the same file.
     pub sharers: u32,
-    /// The loss that the program allows, if its syncs say it.
+    /// The loss that the program allows, if its syncs show it.
     pub loss: Option<AllowedLoss>,
     /// Language of the program, if the trace knows it and weir advise has code for it.
     pub lang: Option<AdviceLanguage>,
@@ -61,7 +61,7 @@ pub fn traced_question(trace: &TraceDocument) -> Result<TracedQuestion, String> 
     })
 }
 
-/// Returns what the syncs of a stream say about a loss. One sync at the end says nothing about the records before it.
+/// Returns the loss that the syncs of a stream allow; None if they do not show it, as a single sync at the end.
 fn loss(row: &StreamRow, elapsed_s: f64) -> Option<AllowedLoss> {
     match row.syncs {
         0 | 1 => None,

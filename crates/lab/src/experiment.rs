@@ -92,7 +92,7 @@ pub struct Outcome {
 pub enum Theme {
     /// The cost of a call.
     A,
-    /// The places of bytes: loss and order.
+    /// Where the bytes are: loss and order.
     B,
     /// Several programs writing to one file.
     C,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// Waits for input of `terminal`, or for its end, by poll(2). Returns no event at the end of `timeout`, which is taken as
-/// shorter than a second, and after a signal.
+/// Waits for input of `terminal`, or for its end, by poll(2). Returns no event at the end of `timeout`, of which at most a
+/// second counts, and after a signal.
 pub fn terminal_events(terminal: BorrowedFd<'_>, timeout: Duration) -> io::Result<PollFlags> {
     let mut descriptors = [PollFd::new(&terminal, PollFlags::IN)];
     let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos().min(999_999_999) as i64 };

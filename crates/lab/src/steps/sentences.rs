@@ -32,7 +32,7 @@ pub(super) fn is_read_only(file: &OpenFile) -> bool {
     file.kind == StreamKind::File && file.opened_by.is_some() && file.flags & O_ACCMODE == 0
 }
 
-/// Returns what the box of a process shows that begins.
+/// Returns the sentence about the box of a process that begins.
 pub(super) fn box_of(has_buffers: bool) -> &'static str {
     match has_buffers {
         true => {

@@ -8,7 +8,7 @@ use weir_report::top::{Foot, Selection, TopView};
 /// Rows that PageUp and PageDown move: about half of the list on a terminal of 24 rows.
 const PAGE_ROWS: usize = 10;
 
-/// The last line of the help that can be the first on the screen. The screen shows the last ones if there are fewer.
+/// Highest number of help lines above the screen. If the help is shorter, the screen shows its last lines.
 const MAX_HELP_LINE: usize = 60;
 
 /// The action of the event loop after a key.
@@ -39,7 +39,7 @@ enum InputMode {
     Help(usize),
 }
 
-/// A process of the list. Its PID alone could be another process's when the user has decided.
+/// A process of the list. Its start time identifies it, because the kernel can reuse its PID before the user has decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SelectedProcess {
     pid: u32,

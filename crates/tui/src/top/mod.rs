@@ -99,7 +99,7 @@ impl<F: FnMut() -> Survey> EventLoop<'_, F> {
     fn key_until(&self, deadline: Instant) -> io::Result<Option<KeyEvent>> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            // It may have keys of an earlier read, and it has noticed another size.
+            // crossterm may hold keys of an earlier read, or may have noticed another size.
             self.input.wait(Duration::ZERO)?;
             while event::poll(Duration::ZERO)? {
                 match event::read()? {
