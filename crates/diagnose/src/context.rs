@@ -1,4 +1,4 @@
-//! A recording with the indexes that rules ask: calls, streams and buffer snapshots by process and by open file, and the
+//! A recording with the indexes that rules query: calls, streams and buffer snapshots by process and by open file, and the
 //! relations between processes.
 
 mod index;

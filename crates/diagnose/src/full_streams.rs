@@ -6,7 +6,7 @@ use weir_model::trace::{RuntimeId, StreamCounts};
 use crate::code_fix::{CodeFix, CodeText};
 use crate::context::RuleContext;
 
-/// A buffer is used if the mean write fills this part of it.
+/// The part of a buffer that the mean write fills at least if the buffer is used.
 const MIN_FILLED: f64 = 0.25;
 
 /// glibc writes the bytes of a wide stream in pieces of MB_LEN_MAX, whatever its buffer is.

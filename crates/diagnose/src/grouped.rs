@@ -1,5 +1,5 @@
-//! Values grouped by a number and stored in one vector. A build has thousands of small grouped; a vector for each of them
-//! would cost an allocation each.
+//! Values grouped by a number and stored in one vector. The trace of a software build has thousands of small groups; a vector
+//! for each would cost an allocation each.
 
 use std::ops::Range;
 

@@ -68,7 +68,7 @@ impl RuleContext<'_> {
             let functions = site.frames.iter().filter_map(|frame| frame.function.as_ref());
             functions.into_iter().any(|function| function.exact().starts_with(logger.namespace()))
         };
-        // Without a symbol in it, a stack tells nothing.
+        // A stack without a symbol does not show which code wrote.
         let names =
             |site: &&CallSite| site.frames.iter().any(|frame| !frame.library && frame.function.is_some());
         match sites.iter().any(|site| is_of_logger(site)) {

@@ -19,7 +19,7 @@ pub(crate) fn merge(context: &RuleContext, found: Vec<Finding>) -> Vec<Finding> 
     merged
 }
 
-/// Returns what orders rules among each other.
+/// Returns the position and the identifier of a finding's rule, by which rules are sorted.
 fn rank(finding: &Finding) -> (u32, &'static str) {
     let rule = rule_of(finding);
     (rule.position, rule.id)

@@ -1,5 +1,5 @@
 //! Two processes that write to one target at once, each of its lines in several calls. A backend records the first calls of a
-//! stream only: they show in how many calls a line is written, and the counts show that the later lines are written so too.
+//! stream only: they show in how many calls a line is written. The counts show that the later lines are written in as many.
 
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, StreamKind};

@@ -1,7 +1,6 @@
 //! Classifies what a power cut destroys if it leaves a renamed file empty: its new content, and the old content if there was
-//! any. ext4 (with
-//! auto_da_alloc, the default) and btrfs write a file's data at a rename that replaces another file, so one of the two
-//! contents remains. xfs, and ext4 with noauto_da_alloc, do not.
+//! any. ext4 (with auto_da_alloc, the default) and btrfs write a file's data at a rename that replaces another file, so one of
+//! the two contents remains. xfs, and ext4 with noauto_da_alloc, do not.
 
 use std::collections::{HashMap, HashSet};
 

@@ -21,7 +21,7 @@ impl RuleContext<'_> {
         })
     }
 
-    /// Returns whether a process gives a name to an open file by linkat(2), perhaps this one: its paths do not tell.
+    /// Returns whether a process gives a name to any open file by linkat(2): the paths of the call do not show to which.
     fn makes_links(&self, pid: u32) -> bool {
         let links = |op| matches!(op, Op::Link | Op::Linkat);
         self.calls(pid).iter().any(|timed| links(timed.call.op) && timed.call.result == 0)

@@ -25,7 +25,7 @@ pub(crate) struct RenamedFile {
     pub bytes: u64,
     /// The new path, absolute if that is known.
     pub to: Untrusted,
-    /// The data was synced between the last write and the rename.
+    /// The recording has a sync of the file that may have come before the rename. A write after the sync is not noticed.
     pub synced: bool,
     /// A sampling gap between the writes and the rename may hide a sync.
     pub unsure: bool,

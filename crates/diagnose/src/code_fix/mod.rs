@@ -56,7 +56,7 @@ pub enum StreamObject {
     Socket,
 }
 
-/// A fix as code. Each name in the code that the program must supply (`path`, `f`, `fd`, `data` …) stands for its own.
+/// A fix as code. Names such as `path`, `f`, `fd` and `data` are placeholders for names of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeText {
     /// Valid code, without a line break; empty if the language has none.

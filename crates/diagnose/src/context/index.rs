@@ -157,8 +157,8 @@ impl<'a> RuleContext<'a> {
     }
 }
 
-/// Returns the receiver and the number of a signal that a call sends; no receiver for a process group. The number 0 only asks whether
-/// the process is there.
+/// Returns the receiver and the number of a signal that a call sends; no receiver for a process group. Returns None for number 0,
+/// which only checks that the process exists (kill(2)).
 fn sent_signal(call: &Call) -> Option<(Option<u32>, i32)> {
     let number = match call.op {
         Op::Kill => call.args[1] as i32,
