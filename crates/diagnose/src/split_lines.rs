@@ -152,8 +152,8 @@ fn ends_line(write: &TimedCall) -> bool {
     write.call.tail == Some(b'\n')
 }
 
-/// Returns the first recorded writes of a stream, between which none is missing but in gaps. Returns none unless it writes lines of text: the
-/// calls of a progress line begin with a carriage return, and those of a binary format are no lines.
+/// Returns the first recorded writes of a stream. Only in gaps can writes between them be missing. Returns none unless it writes
+/// lines of text: the calls of a progress line begin with a carriage return, and those of a binary format are no lines.
 pub(crate) fn first_writes<'a>(context: &RuleContext<'a>, stream: &StreamCounts) -> Vec<TimedCall<'a>> {
     let is_own = |timed: &&TimedCall| {
         let image = || context.image_at(timed.pid, timed.at_s).map_or(0, |(index, _)| index);
@@ -202,7 +202,7 @@ fn keep_concurrent<'a>(
     lines.into_iter().filter(is_kept).collect()
 }
 
-/// Returns whether the writes of both streams come behind each other.
+/// Returns whether each write of both streams goes to the current end of the target, so that none overwrites another.
 pub(crate) fn has_one_end(context: &RuleContext, torn: &StreamCounts, other: &StreamCounts) -> bool {
     let is_file = context.kind(torn.file) == StreamKind::File;
     !is_file || torn.file == other.file || appends(context, torn) && appends(context, other)

@@ -24,17 +24,17 @@ pub(crate) fn total(stream: &StreamCounts, number: u64) -> String {
     stream.certainty().text(number)
 }
 
-/// Returns the number of certain calls of a stream. It begins with "about" or "at least about" if calls were sampled.
+/// Returns the number of calls of one kind of a stream. It begins with "about" or "at least about" if calls were sampled.
 pub(crate) fn part(stream: &StreamCounts, number: u64) -> String {
     part_certainty(stream).text(number)
 }
 
-/// Returns how certain the number of certain calls of a stream is.
+/// Returns how certain the number of calls of one kind of a stream is.
 pub(crate) fn part_certainty(stream: &StreamCounts) -> Certainty {
     Certainty::of_flags(!stream.exact, stream.at_least)
 }
 
-/// Returns how certain a number is to which several others contribute.
+/// Returns the certainty of a number that is computed from several others.
 pub(crate) fn least_certain(all: impl Iterator<Item = Certainty>) -> Certainty {
     all.max().unwrap_or(Certainty::Exact)
 }

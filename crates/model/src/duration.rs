@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The longest clock tick of a kernel. The kernel divides CPU time into user and system time by what it finds at ticks: of a
-/// shorter time it counts all as one of both, and neither getrusage(2) nor /proc has a finer division.
+/// The longest clock tick of a kernel. The kernel divides CPU time into user and system time by what it finds at ticks: a
+/// shorter time it counts as one of the two, and neither getrusage(2) nor /proc has a finer division.
 pub const TICK_S: f64 = 0.01;
 
 /// The longest duration, in seconds: a century. A deadline after it can still be computed.

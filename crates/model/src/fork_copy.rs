@@ -22,7 +22,7 @@ pub struct ForkCopy {
 }
 
 impl ForkCopy {
-    /// Returns the copy as the subject of a sentence is described: "a copy that fork(2) made of bytes of cat (7)".
+    /// Returns a description for a sentence whose subject is the copy: "a copy that fork(2) made of bytes of cat (7)".
     pub fn description(&self) -> String {
         format!("a copy that fork(2) made of bytes of {} ({})", self.original_comm, self.original)
     }

@@ -276,7 +276,8 @@ impl RuntimeFixes {
 pub struct RuntimeLimits {
     /// The reason why `--coalesce` cannot gather the runtime's calls; `None` if it can.
     pub coalesce: Option<&'static str>,
-    /// One lock serves all threads. A thread may wait for it between its write and the note of it in the stream, while others run.
+    /// One lock serves all threads. A thread may wait for it after its write, before it notes in the stream that the bytes are
+    /// written, while others run.
     pub has_global_lock: bool,
     /// The bytes that weir never writes, because the program still converts them to another encoding; a clause for `--why`.
     pub unconverted: Option<&'static str>,

@@ -13,8 +13,8 @@ use crate::byte_text::{carried_byte, os_string_of, text_of, text_of_bytes};
 /// because a terminal would interpret them. In JSON it is exact; a byte that is no UTF-8 is there one private-use character
 /// (see [`crate::text_of`]).
 ///
-/// Only [`Untrusted::exact`] and [`Untrusted::part`] give access to the exact text as `str`, so that unescaped text does not get to a screen by
-/// mistake.
+/// Only [`Untrusted::exact`] and [`Untrusted::part`] give access to the exact text as `str`, so that unescaped text does not get
+/// to a screen by mistake.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Untrusted(Cow<'static, str>);
@@ -74,8 +74,8 @@ pub(crate) fn bytes_of(letter: char) -> Vec<u8> {
     }
 }
 
-/// Returns whether a character is invisible and changes how its neighbours are shown, as those that turn the direction of text and
-/// those that break lines.
+/// Returns whether a character is invisible and changes how its neighbours are shown, such as one that turns the direction of text
+/// or breaks a line.
 pub(crate) fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

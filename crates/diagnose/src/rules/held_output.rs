@@ -4,9 +4,10 @@
 //! Evidence, one of: (1) It writes text in full blocks that end in the middle of lines, a second or more apart, while input
 //! arrives in between, or while it waits. A reader that is slow does not cause this: the bytes fit into the pipe. (2) Whole
 //! lines of input stay in a buffer that the program uses only when it is full. Output that all follows the end of the input
-//! is no evidence, because a sort cannot write earlier, unless (2) shows that the output is what was held, or a signal ended the program before it used the lines. Not reported:
-//! programs that copy bytes into blocks (dd), that limit a rate, or whose bytes are no text (gzip). While a program with
-//! unreadable buffers still runs and has taken input without any output, the finding says what is not decided, as info.
+//! is no evidence, because a sort cannot write earlier, unless (2) shows that the output is what was held, or a signal ended
+//! the program before it used the lines. Not reported: programs that copy bytes into blocks (dd), that limit a rate, or whose
+//! bytes are no text (gzip). While a program with unreadable buffers still runs and has taken input without any output, the
+//! finding says what is not decided, as info.
 
 use weir_model::duration::format_seconds;
 use weir_model::pipe::DEFAULT_PIPE_BYTES;

@@ -1,8 +1,9 @@
 //! lost-at-kill: a signal ends a process with pending bytes in its buffer.
 //!
-//! Evidence: the buffer snapshot at the signal, or the last snapshot of that buffer before it, with no write after. CPython has the
-//! bytes of a flush in no stream while it writes them: what its last write did not write is lost too. Not reported: the pipe
-//! that raised SIGPIPE, whose reader has gone, and bytes that another process has since a fork and writes or can still write.
+//! Evidence: the buffer snapshot at the signal, or the last snapshot of that buffer before it, with no write after. CPython
+//! removes the bytes of a flush from the stream before it writes them: those that its last write did not write are lost too.
+//! Not reported: the pipe that raised SIGPIPE, whose reader has gone, and bytes that another process has since a fork and
+//! writes or can still write.
 
 use weir_model::trace::{Buffer, Exit, RuntimeId, SnapshotMoment};
 use weir_model::{Finding, Severity, StreamKind};

@@ -26,7 +26,7 @@ pub(crate) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// How much later than a fork's return in the child the parent's snapshot may be dated.
+/// The most seconds by which the parent's snapshot may be dated later than the fork's return in the child.
 const FORK_SKEW_S: f64 = 0.05;
 
 fn judge(context: &RuleContext) -> Vec<Finding> {

@@ -130,7 +130,7 @@ fn leaves_nothing(context: &RuleContext, stream: &StreamCounts, next: &StreamCou
     stream.image > 0 && stream.zeros > 0 && is_sibling && got_nothing && uses_it_up(context, stream)
 }
 
-/// Returns whether a program kept what it read from one place on, and wrote something else.
+/// Returns whether a program read its input without a seek or an error, and wrote something else.
 fn uses_it_up(context: &RuleContext, stream: &StreamCounts) -> bool {
     let wrote_all = |output: &&StreamCounts| {
         output.direction == Direction::Out && output.image == stream.image && output.bytes == stream.bytes

@@ -2,8 +2,8 @@
 //!
 //! Evidence: one process opened a regular file a hundred times or more by the same name and inode, without O_TRUNC and O_EXCL, and
 //! wrote one piece after each open. The cost is the kernel's time for opening and closing: all that its reads and writes do not
-//! explain if the process does little else, else a price. Sampled calls: those that no stream is known of belong to this file if
-//! nearly all known ones do.
+//! explain if the process does little else, else a price. If calls were sampled, those whose stream is unknown count for this
+//! file if nearly all known ones are on it.
 
 use weir_model::number::about;
 use weir_model::trace::{Op, StreamCounts, StreamSum};
@@ -55,7 +55,7 @@ struct Reopened<'a> {
     writes: u64,
     bytes: u64,
     exact: bool,
-    /// The calls of no known stream are among the writes.
+    /// The writes include the calls whose stream is unknown.
     whole: bool,
 }
 
@@ -94,7 +94,7 @@ fn reopened<'a>(context: &RuleContext, stream: &'a StreamSum<'a>) -> Option<Reop
     // Without the events of some openings, their calls are those of others.
     let all_seen = calls == seen || context.recording.overhead.lost_events == 0;
     let exact = stream.sum.exact && calls == stream.sum.calls && all_seen;
-    // Openings of one descriptor within a sampling window are counted as one, so that the calls tell more than they.
+    // Openings of one descriptor within a sampling window are counted as one, so the number of calls is the better estimate.
     let openings = if exact { seen } else { ((calls as f64 / each) as u64).max(seen) };
     let reopened = Reopened { stream: &stream.sum, seen, openings, writes: calls, bytes, exact, whole };
     (each <= MAX_WRITES && bytes / openings < BLOCK).then_some(reopened)
@@ -103,8 +103,8 @@ fn reopened<'a>(context: &RuleContext, stream: &'a StreamSum<'a>) -> Option<Reop
 /// More bytes than this are not one record.
 const BLOCK: u64 = 4096;
 
-/// Returns the calls and bytes of a stream, with those of its process that no stream is known of if nearly all known ones are its
-/// own, and whether they are.
+/// Returns the calls and bytes of a stream. If it made nearly all known calls of its process, the calls whose stream is unknown
+/// count as its own, and the third value is true.
 fn with_unknown(context: &RuleContext, stream: &StreamCounts) -> (u64, u64, bool) {
     let same = |other: &&StreamCounts| {
         (other.pid, other.image, other.direction) == (stream.pid, stream.image, stream.direction)
@@ -125,7 +125,7 @@ fn opening_s(context: &RuleContext, reopened: &Reopened) -> f64 {
     let priced = reopened.openings as f64 * OPEN_CLOSE_CALLS * context.recording.prices.call_ns / 1e9;
     let own = context.recording.counts.iter().filter(|stream| stream.pid == pid);
     let moving_s: f64 = own.map(|stream| priced_s(context.recording, stream)).sum();
-    // No stream is known of these writes, so they are priced like those of a device.
+    // The stream of these writes is unknown, so they are priced like those of a device.
     let prices = &context.recording.prices;
     let unknown = (reopened.writes - reopened.stream.calls) as f64;
     let moving_s = moving_s + unknown * (prices.file_write_ns - prices.call_ns).max(0.0) / 1e9;

@@ -127,8 +127,8 @@ impl<'c, 'a> SmallPipe<'c, 'a> {
         copy.map_or(f64::INFINITY, |copy| self.context.total_s(copy.input)).min(self.waits_s())
     }
 
-    /// Returns the seconds for which the one that waits less waits at the pipe and not at other pipes; infinite if that was not
-    /// measured.
+    /// Returns the shorter of the two processes' waits at this pipe, without their waits at other pipes and sockets, in seconds;
+    /// infinite if it was not measured.
     fn waits_s(&self) -> f64 {
         let (Some(writing_s), Some(reading_s)) = (self.writer.wait_s, self.reader.wait_s) else {
             return f64::INFINITY;

@@ -2,8 +2,9 @@
 //!
 //! Evidence: for at least a second, snapshots show the same oldest byte of a buffer pending, or the byte is written soon after
 //! the last of them; nothing was written there in between; and the program was in a waiting call at most of the snapshots. A
-//! snapshot without the buffer is no evidence, and one at the return of a call does not tell whether the program waits. Not reported: a program that waits in a write (its reader is slow), one that
-//! computes, bytes inherited at a fork, and bytes for a file that only this process can read.
+//! snapshot without the buffer is no evidence, and one at the return of a call does not tell whether the program waits. Not
+//! reported: a program that waits in a write (its reader is slow), one that computes, bytes inherited at a fork, and bytes for
+//! a file that only this process can read.
 
 use std::collections::HashSet;
 
@@ -134,8 +135,8 @@ impl<'a> PendingSpan<'a> {
         span
     }
 
-    /// Returns whether the program was in a waiting call at most of the snapshots. Those that do not tell count only if the process
-    /// computed for half of the span, or if that is unknown.
+    /// Returns whether the program was in a waiting call at most of the snapshots. Snapshots at the return of a call count only
+    /// if the process computed for half of the span, or if that is unknown.
     fn waits(&self, context: &RuleContext) -> bool {
         let process = context.process(self.first.pid).filter(|process| process.ended_s.is_some());
         let computed_s = process.map_or(f64::INFINITY, |process| process.user_s + process.system_s);

@@ -2,8 +2,8 @@
 //!
 //! Evidence: each sync of the file comes before the first write to it, soon after that the file is written and closed, or the
 //! process ends, and nothing is synced any more. "Soon after" is also met by a snapshot that has bytes of the file in a buffer.
-//! The program wanted durable data, and called fsync(2) without a flush before it, or before the data was made. A file whose size changed before the sync, or that was read, may have been synced for
-//! that.
+//! The program wanted durable data, and called fsync(2) without a flush before it, or before the data was made. A file whose
+//! size changed before the sync, or that was read, may have been synced for that.
 
 use weir_model::trace::{Op, StreamCounts};
 use weir_model::{Direction, Finding, Severity, StreamKind};

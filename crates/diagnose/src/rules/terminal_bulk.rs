@@ -33,8 +33,8 @@ fn judge(context: &RuleContext) -> Vec<Finding> {
     streams.filter_map(|stream| finding(context, stream)).collect()
 }
 
-/// Returns whether a process wrote much, and at least half of it to a terminal. On a busy machine it is not known of all bytes
-/// to which stream they went.
+/// Returns whether a process wrote much, and at least half of it to a terminal. On a busy machine the stream of some bytes
+/// is unknown.
 fn is_bulk(context: &RuleContext, stream: &StreamCounts) -> bool {
     let counts = context.recording.counts.iter();
     let unknown = counts

@@ -246,8 +246,8 @@ impl BenchRow {
         self.vs_best.is_some_and(|ratio| ratio.value == 1.0 && ratio.ci95 == [1.0; 2])
     }
 
-    /// Returns user and system time: the CPU time multiplied by their shares of the mean, because the median of what ticks count
-    /// is meaningless. None if the samples are shorter than a tick: each then has only one of the two.
+    /// Returns user and system time: the CPU time multiplied by their shares of the mean, because the medians of times that
+    /// are counted in ticks are meaningless. None if the samples are shorter than a tick: each then has only one of the two.
     pub fn divided_cpu(&self) -> Option<[f64; 2]> {
         let (cpu, user, system) = (self.cpu_s?.median, self.user_s?.mean, self.system_s?.mean);
         // An extrapolated row has measured only a part of its CPU time.

@@ -13,7 +13,7 @@ pub const SCHEMA: &str = "weir-bench-trend/1";
 
 /// Probability with which the spread between runs alone passes as a change, by Student's t distribution.
 const SPREAD_LEVEL: f64 = 0.02;
-/// The same for 3 runs: at 2 % their spread, of two runs that share a level, would let pass next to nothing.
+/// The same for 3 runs, whose spread is that of the two runs of one level: at 2 % almost no change would pass.
 const SPREAD_LEVEL_OF_3: f64 = 0.05;
 
 /// The rows of several runs, the oldest run first.

@@ -89,7 +89,7 @@ impl Op {
         matches!(self, Op::Sendfile | Op::Splice | Op::Tee | Op::CopyFileRange)
     }
 
-    /// Returns whether the call has an offset argument and does not use the offset of the open file.
+    /// Returns whether the call has an offset argument. For preadv2 and pwritev2, -1 there means the offset of the open file.
     pub fn positioned(self) -> bool {
         use Op::*;
         matches!(self, Pread | Preadv | Preadv2 | Pwrite | Pwritev | Pwritev2)

@@ -93,8 +93,8 @@ pub struct Overhead {
 }
 
 impl Overhead {
-    /// Returns the seconds that tracing added to the run. Stops cost more than recording: a short program has more of
-    /// other stops (its start and end) than of calls.
+    /// Returns the seconds that tracing added to the run. A short program is stopped at its start and end for longer than at its
+    /// calls, and `cost_s` has only the calls.
     pub fn total_s(&self) -> f64 {
         self.cost_s.max(self.stopped_s)
     }

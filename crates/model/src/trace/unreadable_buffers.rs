@@ -1,4 +1,4 @@
-//! Buffers of the observed processes that could not be read: a recording without pending bytes of them proves nothing.
+//! Buffers of the observed processes that could not be read: that a recording has no pending bytes of them proves nothing.
 
 use serde::{Deserialize, Serialize};
 
