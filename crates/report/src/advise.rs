@@ -10,7 +10,7 @@ use crate::style::{Emphasis, Style};
 use crate::table::{Align, Column, Table, TableCell, TableRow};
 use crate::terminal;
 
-/// Ways that are named beside the three; all are in the document.
+/// The most other ways that are named, without those that bypass the streams; the document has all.
 const OTHERS: usize = 4;
 
 /// Returns the document as text for a terminal, with the program of the first choice under `key`.

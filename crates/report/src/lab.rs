@@ -21,7 +21,7 @@ use crate::text::{clean, width, wrap};
 
 /// Mark of a quick run in the list.
 const QUICK: &str = "*";
-/// The columns between and before the first columns of a list.
+/// The spaces before and between the columns of a list.
 const GAPS: usize = 6;
 /// Narrowest column for descriptions in the list.
 const SHORTEST_TEXT: usize = 20;
@@ -92,7 +92,7 @@ pub fn list(lines: &[LabLine], now_s: u64, style: &Style) -> String {
     terminal::text(&blocks, style)
 }
 
-/// Returns the rows of a line whose last column, of `room` columns, has a text of several lines.
+/// Returns the rows of a line of a list. The text in the last column is wrapped at `room` characters.
 fn wrapped(first: &[TableCell], text: &str, room: usize, style: &Style) -> Vec<Vec<TableCell>> {
     let rest = vec![TableCell::default(); first.len()];
     let rows = std::iter::once(first).chain(std::iter::repeat(rest.as_slice()));

@@ -1,6 +1,6 @@
 //! Formats weir's results: terminal tables and plots, HTML pages, Markdown, CSV, JSON.
 //!
-//! This crate depends on `weir-model` only and makes no system calls. The caller describes the terminal in a
+//! Of weir's crates, this one depends on `weir-model` only; it makes no system calls. The caller describes the terminal in a
 //! [`Style`] and writes the returned text. Each verb's module turns a result into a list of [`block::Block`]s;
 //! [`terminal`] and [`markdown`] draw that list, so both forms have the same content.
 

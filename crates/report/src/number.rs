@@ -91,7 +91,7 @@ pub fn count(value: f64) -> String {
     }
 }
 
-/// Returns bytes in binary units, whatever they are divisible by: figures of one line then compare at a glance.
+/// Returns bytes in binary units, also a multiple of 1000, so that the figures of one line can be compared.
 pub fn in_binary(bytes: u64) -> String {
     let units = [(1_u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let Some((unit, name)) = units.into_iter().find(|(unit, _)| bytes >= *unit) else {

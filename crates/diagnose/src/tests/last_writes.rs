@@ -31,7 +31,7 @@ fn bytes_of_a_write_beyond_the_limit_are_lost_if_it_ends_the_process() {
     }
 }
 
-/// CPython holds the bytes of a flush in no stream while it writes them to a full pipe.
+/// CPython removes the bytes of a flush from the stream before it writes them, here to a full pipe.
 #[test]
 fn bytes_of_a_flush_of_python_that_the_kill_interrupts_are_lost() {
     for (walker, number, result, lost) in [

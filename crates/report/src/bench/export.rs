@@ -81,7 +81,7 @@ pub fn export_compare(comparison: &BenchComparison, format: ExportFormat) -> Str
     text(&RATIO, &distinct(samples.collect()), format, 0)
 }
 
-/// Returns the samples with distinct names: an equal name gets the directory, then a number.
+/// Returns the samples with distinct names: an equal name gets a number.
 fn distinct(mut samples: Vec<Sample>) -> Vec<Sample> {
     for at in 0..samples.len() {
         let (before, rest) = samples.split_at_mut(at);

@@ -90,7 +90,7 @@ pub(super) fn costs(model: &CostModel, ci95: Option<&PriceIntervals>) -> String 
     format!("{}: {}", prices(model, ci95), fit(model))
 }
 
-/// Returns how far the prices explain the rows that they were fitted to: no prediction of other rows.
+/// Returns how well the prices explain the rows that they were fitted to; errors for other rows can be larger.
 fn fit(model: &CostModel) -> String {
     let [most, median] = [model.fit.max_error, model.fit.median_error].map(within_percent);
     let rows = model.fit.rows;

@@ -51,7 +51,7 @@ fn marked(prediction: &JudgedPrediction) -> String {
     format!("{} {}", prediction.text, if prediction.is_right { "✓" } else { "✗" })
 }
 
-/// Returns a value with its mark. A value without an expectation has none: it would compare with nothing.
+/// Returns a value with its mark. A value without an expectation has none: there is nothing to compare it with.
 fn cell(value: &Option<ObservedValue>) -> TableCell {
     let Some(value) = value else { return TableCell::default() };
     let (mark, emphasis) = match (value.agrees, value.expected) {

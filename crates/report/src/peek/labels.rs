@@ -146,8 +146,8 @@ pub(super) fn state(peek: &Peek) -> String {
     state + &threads
 }
 
-/// Returns the title that the program has given itself in place of its command, as `nginx: worker process`; None if it has
-/// not. The rest of the arguments' memory is filled with NULs.
+/// Returns the title that the program has given itself in place of its command, such as `nginx: worker process`; None if it
+/// has not. The rest of the arguments' memory is filled with NULs.
 fn own_title(peek: &Peek) -> Option<String> {
     let (title, rest) = peek.command.split_first()?;
     let title = title.to_string();

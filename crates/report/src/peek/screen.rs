@@ -65,7 +65,7 @@ fn table(streams: &[&PeekStream], full: bool, style: &Style, text: &mut String) 
         }
     }
     widths[STREAM] = widths[STREAM].min(MAX_TARGET);
-    // The column `stream` gives up the columns that are missing.
+    // The column `stream` becomes narrower by what the line is too long, as far as it can spare it.
     let over = |widths: &[usize; 6]| {
         let shown = widths.iter().filter(|width| **width > 0);
         shown.map(|width| width + 2).sum::<usize>().saturating_sub(style.width)
@@ -146,8 +146,8 @@ fn copied(stream: &PeekStream, style: &Style, text: &mut String) {
         &format!("{INDENT}{}\n", cut(&clean(&line, style), style.width.saturating_sub(INDENT.len()), style));
 }
 
-/// Returns the output calls in which threads block, if no stream of their descriptor has pending bytes: others are still in their
-/// buffer.
+/// Returns the output calls in which threads block. Leaves out those on a descriptor whose stream has pending bytes: the bytes of
+/// the call are still among these.
 fn hidden_writes(peek: &Peek) -> Vec<&WriteInProgress> {
     let is_buffered = |fd: i32| peek.streams.iter().any(|one| one.fd == fd && one.pending_bytes > 0);
     peek.writing.iter().chain(&peek.other_writes).filter(|writing| !is_buffered(writing.fd)).collect()

@@ -20,7 +20,7 @@ type Cut = fn(&str, usize, &Style) -> String;
 /// The visible part of a table.
 pub(super) struct Fitted {
     pub columns: Vec<FittedColumn>,
-    /// Free columns after the last one, for bars and remarks.
+    /// Free characters after the last column, for bars and remarks.
     pub room: usize,
     /// Width of the longest bar; 0 without bars.
     pub bar_cells: usize,
@@ -111,7 +111,7 @@ impl Table {
         if path { column.width.min(SHORT_PATH) } else { column.width }
     }
 
-    /// Removes `over` columns from the widest column of paths, then from the widest of words, as far as possible.
+    /// Makes the widest column of paths narrower by `over` characters, then the widest of words, as far as possible.
     fn shorten_words(&self, columns: &mut [FittedColumn], over: usize, style: &Style) {
         let cuts: [(Align, Cut); 2] = [(Align::Path, shorten_front), (Align::Left, shorten)];
         let mut over = over;

@@ -12,7 +12,7 @@ use super::{Foot, TopView, list};
 use crate::number::percent;
 use crate::text::{clean, shorten, width, wrap};
 
-/// The lines that are no rows: two of the header, the head of the list, two of the selected process, the foot.
+/// The lines that show no row of the list: two of the header, the head of the list, two of the selected process, the foot.
 const FIXED_LINES: u16 = 6;
 
 /// Draws the whole screen; a terminal that is too small shows the upper part.

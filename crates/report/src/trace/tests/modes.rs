@@ -7,7 +7,7 @@ use weir_model::{Direction, Mode, StreamKind};
 
 use super::super::fixture::pipeline;
 
-/// A program reads the begin of a file by stdio, and opens it again for reads of any size.
+/// A program reads the beginning of a file by stdio, and opens it again for reads of any size.
 #[test]
 fn a_second_opening_without_a_buffer_has_not_the_mode_of_the_first() {
     let (mut recording, ..) = pipeline();
