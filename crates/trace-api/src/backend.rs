@@ -67,14 +67,14 @@ pub struct TraceHooks<'h, 'c> {
     pub sink: &'h mut EventSink<'c>,
     /// Reads the user-space buffers of stopped processes.
     pub snapshots: &'h mut (dyn BufferSnapshots + 'c),
-    /// Runs about every 100 ms, between two events.
+    /// Runs every 20 to 100 ms, depending on the backend, between two events.
     pub tick: &'h mut TickHook<'c>,
 }
 
 /// The result of [`TraceBackend::run`].
 #[derive(Debug, Default)]
 pub struct BackendReport {
-    /// How the root process ended; None if it still runs.
+    /// The exit of the root process; None if it still runs.
     pub exit: Option<Exit>,
     /// Sentences for the report about processes, calls and buffers that this observation lacks.
     pub blind_spots: Vec<String>,
@@ -132,11 +132,11 @@ impl Drop for DeferredCleanup {
 /// The backend calls it on its tracing thread while the process is stopped, or blocked in a system call, so every method
 /// delays the process.
 pub trait BufferSnapshots: Send {
-    /// Reads the buffers of process `pid`. Returns none if it has no known runtime or its memory cannot be read.
+    /// Reads the buffers of process `pid`. Returns an empty list if the process has no known runtime or its memory cannot be read.
     fn snapshot(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer>;
 
-    /// Returns the addresses of the buffers of the last snapshot that the process may have written without noting it, if that
-    /// was a snapshot at the end of a process.
+    /// Returns the addresses of those buffers of the last snapshot whose bytes the process may have written without noting it
+    /// in the buffer. Call it after a snapshot at the end of a process.
     fn flushing(&mut self) -> Vec<u64> {
         Vec::new()
     }

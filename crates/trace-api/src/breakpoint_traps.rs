@@ -38,7 +38,7 @@ struct SignalOwner {
 /// Calls of execve(2) within this time belong to one execvp(3), which tries the directories of PATH within microseconds.
 const PATH_SEARCH: Duration = Duration::from_millis(50);
 
-/// The place where a thread stopped.
+/// The kind of location at which a breakpoint stopped a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum TrapKind {

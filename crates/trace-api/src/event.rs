@@ -109,8 +109,8 @@ pub enum RawEventKind {
 pub struct RawCall {
     pub op: Op,
     pub args: [u64; 6],
-    /// The return value; a negative errno on failure. Where the return value of a receive or send is no number of bytes that it
-    /// moved (sendmmsg, MSG_TRUNC), the number of bytes.
+    /// The return value; a negative errno on failure. If the return value of a receive or send is not the number of bytes that
+    /// the call moved (sendmmsg, MSG_TRUNC), that number.
     pub result: i64,
     /// A later [`RawCounts`] includes this call, so the recorder does not count it.
     pub counted: bool,

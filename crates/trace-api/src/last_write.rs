@@ -1,11 +1,11 @@
-//! Removes bytes from a buffer snapshot that are in the file already: a stream keeps them until its write(2) has returned, and a
-//! signal can end the thread before it notes this.
+//! Removes from a buffer snapshot the bytes that are already in the file: a stream keeps its bytes until write(2) has returned, and
+//! a signal can end the thread before the stream notes the return.
 
 use weir_model::trace::Buffer;
 use weir_sys::ptrace::last_write::LastWrite;
 
-/// Removes what the threads of a dead process wrote last from its pending bytes. The memory is read through the thread `tid`, which
-/// is in its exit stop.
+/// Removes from the pending bytes of a dead process the bytes that its threads wrote last. The memory is read through the thread
+/// `tid`, which is in its exit stop.
 pub fn remove_written(tid: u32, last_writes: &[LastWrite], buffers: &mut [Buffer]) {
     for buffer in buffers.iter_mut().filter(|buffer| buffer.pending_bytes > 0) {
         let written = |one: &LastWrite| one.written_of(tid, buffer.fd, &buffer.pending, buffer.pending_bytes);
@@ -15,9 +15,9 @@ pub fn remove_written(tid: u32, last_writes: &[LastWrite], buffers: &mut [Buffer
     }
 }
 
-/// Removes the buffers of a dead process of which it is unknown how much was written, and returns whether there are any. `flushing` has
-/// the addresses of those that a thread of the runtime was flushing: what such a thread has written is known only if its
-/// process ended in the write. Call it before [`remove_written`].
+/// Removes the buffers of a dead process for which nothing shows how many bytes were written, and returns whether there were any.
+/// `flushing`: the addresses of the buffers that a thread of the runtime was flushing. What such a thread has written is known
+/// only if its process ended in the write. Call it before [`remove_written`].
 pub fn remove_unknown(
     tid: u32,
     flushing: &[u64],
