@@ -35,7 +35,7 @@ static __always_inline void read_wide(u64 address, const struct stdio_file *f, s
         bpf_probe_read_user(&wide->charset, sizeof wide->charset, (void *)(step + STEP_TO_NAME));
 }
 
-/* Emits a stream. Global, for the verifier. */
+/* Emits one stream. A global function, so that the verifier checks it only once. */
 GLOBAL_FUNCTION int emit_buffer(const struct buffer_walk *w, const struct stdio_file *f, const struct wide_text *wide,
                                 u64 pending, u64 unread)
 {
@@ -104,8 +104,8 @@ static long walk_file(u32 i, void *context)
     if ((f->flags & STDIO_MAGIC_MASK) != STDIO_MAGIC)
         return 1;
     read_wide(w->address, f, &own->wide);
-    /* A flush converts and writes them piece by piece, and notes it after the last one: of the calls of the stream's descriptor,
-     * and of a write in which a thread ended, it is unknown what they wrote. */
+    /* A flush converts and writes wide characters piece by piece, and updates the stream after the last piece. So after a call on
+     * the stream's descriptor, or a write(2) in which a thread ended, it is unknown which characters were written. */
     if (w->written_at || (w->moment == MOMENT_SAMPLE && f->fileno == w->call_fd))
         own->wide.characters = 0;
     skip_last_write(w, f);
@@ -126,7 +126,7 @@ static long walk_file(u32 i, void *context)
     return 0;
 }
 
-/* Sets the walk up. Returns whether the process has a list of streams. */
+/* Sets up the walk. Returns whether the process has a list of streams. */
 static __always_inline int begin_walk(struct buffer_walk *w, const struct process_state *process)
 {
     if (process->walker != 1 || !process->list)

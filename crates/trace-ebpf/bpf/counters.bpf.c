@@ -6,7 +6,7 @@
 #include "vectors.h"
 #include "waits.h"
 
-/* The offset at which the call began. The open file's offset has already advanced when the program runs. */
+/* Returns the offset at which the call began. The open file's offset has already advanced when the program runs. */
 static __always_inline u64 start_offset(const struct stream_counters *counters, const struct transfer *t)
 {
     if (t->position >= 0)
@@ -140,7 +140,7 @@ static __always_inline int is_emitted(struct stream_counters *counters, const st
     return 0;
 }
 
-/* Walks the buffers, unless it is a stream's first read in a process that reads files without stdio (a compiler reads
+/* Walks the buffers, unless the call is a stream's first read in a process that reads files without stdio (a compiler reads
  * hundreds, by one call each): the walk costs as much as the other work for the file. A stream that is read through stdio has
  * a second call, at least for its end of file. */
 static __always_inline void walk_buffers_at_call(struct process_state *process, u32 fd, u64 buffer, int first_read)
@@ -170,7 +170,7 @@ GLOBAL_FUNCTION int emit_call_with_buffers(const struct transfer *t, struct stre
     return emit_counted_call(t, counters, tail);
 }
 
-/* A known stream takes one map lookup: only traced processes have streams. */
+/* Counts a call. A known stream takes one map lookup: only traced processes have streams. */
 static __always_inline int count(const struct transfer *t)
 {
     u32 pid = bpf_get_current_pid_tgid() >> 32;

@@ -22,7 +22,7 @@ static __always_inline struct lifecycle_event *reserve_lifecycle(u32 kind)
     return event;
 }
 
-/* Has the first writes after a fork emitted again. */
+/* Resets `emitted` of a stream, so that its first writes after a fork are emitted. */
 static long reset_emitted(u32 i, void *context)
 {
     struct low_fds *fds = context;
@@ -81,7 +81,7 @@ int BPF_PROG(before_exec_f, struct linux_binprm *program) { return begin_exec();
 SEC("kprobe/begin_new_exec")
 int before_exec_k(struct pt_regs *regs) { return begin_exec(); }
 
-/* Deletes what the maps have of the thread `tid`. */
+/* Deletes the map entries of the thread `tid`. */
 static __always_inline void forget_thread(u32 tid)
 {
     bpf_map_delete_elem(&waits, &tid);
@@ -89,7 +89,8 @@ static __always_inline void forget_thread(u32 tid)
         bpf_map_delete_elem(&thread_scratch_spaces, &tid);
 }
 
-/* Subtracts what the task has done so far as a part of weir, and what the kernel did for it. */
+/* Subtracts the calls, bytes and waits of the task until now: those of weir's code before the first execve(2), and the kernel's
+ * own reads at this execve(2). */
 static __always_inline void subtract_gate(struct process_state *process, struct task_struct *task)
 {
     process->read_calls = -BPF_CORE_READ(task, ioac.syscr);
@@ -187,8 +188,8 @@ static __always_inline void add_last_write(struct process_state *process, u64 be
  * stream's buffer. They are not lost.
  *
  * A thread that ended in user mode may have returned from such a call a moment before. Then its registers still have the
- * result and the address. In any other thread they have numbers that fit no stream: skip_last_write() compares both ends. The
- * call wrote all, for after a short write a stream calls again. */
+ * result and the address. In any other thread they have numbers that fit no stream: skip_last_write() compares both ends. Such a
+ * call has written all of its bytes, because after a short write a stream calls write(2) again. */
 static __always_inline void note_last_write(struct process_state *process)
 {
     struct pt_regs *regs = saved_registers();
@@ -206,7 +207,7 @@ static __always_inline void note_last_write(struct process_state *process)
     process->written_end = at + (result > 0 ? result : 0);
 }
 
-/* Whether a thread exits because another one has called execve(2). */
+/* Returns whether a thread exits because another one has called execve(2). */
 static __always_inline int ends_by_exec(struct task_struct *task)
 {
     struct signal_struct *signal = BPF_CORE_READ(task, signal);
@@ -247,7 +248,7 @@ static __always_inline int exit_thread(struct task_struct *task, int group_dead)
     add_thread(process, task);
     note_last_write(process);
     if (!group_dead) {
-        /* These threads wrote on after before_exec(). What the last of them leaves is lost. */
+        /* These threads continued to write after before_exec(). The bytes that the last of them leaves pending are lost. */
         if (ends_by_exec(task))
             walk_buffers(process, MOMENT_EXEC, -1, 0);
     } else {
@@ -259,8 +260,8 @@ static __always_inline int exit_thread(struct task_struct *task, int group_dead)
     return 0;
 }
 
-/* src/hooks.rs says which of these is loaded. The tracepoint has `group_dead`, and stands before the memory is unmapped, since
- * Linux 6.16. taskstats_exit() has both since 2006. */
+/* src/hooks.rs says which of these is loaded. Since Linux 6.16 the tracepoint has the argument `group_dead`, and fires before the
+ * memory is unmapped. Both hold for taskstats_exit() since 2006. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task, int group_dead) { return UNPREEMPTED(exit_thread(task, group_dead)); }
 SEC("fentry/taskstats_exit")

@@ -51,9 +51,9 @@ static __always_inline struct pt_regs *saved_registers(void)
 }
 #endif
 
-/* Run at tracepoints that SRCU guards (Linux 7), a program may be preempted, and the kernel skips the program for every other
- * thread on that CPU meanwhile. load.rs makes these calls kernel functions there, and no operations elsewhere; the numbers are those
- * of hooks.rs. */
+/* At a tracepoint that SRCU guards (Linux 7), a program may be preempted. Until the program continues, the kernel skips it for all
+ * other threads on that CPU. load.rs resolves these two calls to kernel functions on such kernels, and replaces them by no
+ * operations on others. The numbers are those of hooks.rs. */
 static void (*const disable_preemption)(void) = (void *)1000001;
 static void (*const enable_preemption)(void) = (void *)1000002;
 #define UNPREEMPTED(call)                                                                                              \
@@ -100,8 +100,8 @@ struct wait_map {
 };
 extern struct wait_map waits SEC(".maps");
 
-/* A write(2) in which or right after which a thread ended. The key has the end of the bytes that it was to write: a stream writes
- * all that is pending, so its pending bytes end there too. */
+/* A write(2) in which or right after which a thread ended. The key has the end of the bytes that it was asked to write: a stream
+ * writes all that is pending, so its pending bytes end there too. */
 struct last_write_key {
     u32 pid;
     int image; /* see struct process_state */
@@ -110,7 +110,7 @@ struct last_write_key {
 struct last_write {
     u64 begin, end; /* of the bytes that were written */
 };
-/* Old entries make room for new ones, because nothing deletes those of a process: it cannot list them. */
+/* An LRU map: nothing deletes the entries of a process, because a BPF program cannot list them. */
 struct last_write_map {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 4096);
@@ -139,7 +139,7 @@ extern const volatile u8 classes[SYSCALL_NUMBERS]; /* enum syscall_class by syst
 extern const volatile u32 preemptible;             /* 1: another thread may interrupt a program on its CPU */
 extern const volatile u32 pauses_by_flag;          /* 1: sampling gaps are those of the map `sampling` */
 
-/* Whether calls are recorded. Used where on_sys_exit stays attached in sampling gaps: entry 0 is 1 in a gap. */
+/* Says whether calls are recorded, where on_sys_exit stays attached in sampling gaps: entry 0 is 1 in a gap. */
 struct sampling_map {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 1);
@@ -241,7 +241,7 @@ struct tally_map {
 };
 extern struct tally_map tallies SEC(".maps");
 
-/* Whether a class of calls that move bytes to or from user space is of the write direction. */
+/* Returns whether a class of calls that move bytes to or from user space is of the write direction. */
 static __always_inline u32 class_writes(u32 class)
 {
     return class == CLASS_WRITE || class == CLASS_PWRITE || class == CLASS_WRITEV || class == CLASS_PWRITEV ||
@@ -267,7 +267,7 @@ static __always_inline struct process_state *process_of(u32 pid) { return bpf_ma
 static __always_inline struct process_state *current_process(void) { return process_of(bpf_get_current_pid_tgid() >> 32); }
 #endif
 
-/* Whether it is a sampling gap in which on_sys_exit stays attached. */
+/* Returns whether this is a sampling gap in which on_sys_exit stays attached. */
 static __always_inline int is_paused(void)
 {
     u32 zero = 0, *paused;

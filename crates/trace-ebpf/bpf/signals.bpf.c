@@ -1,5 +1,5 @@
-/* signals.bpf.c: emits the signals that processes send to traced ones. weir gets a signal to the process group too, and forwards its
- * copy only if the command has got none. */
+/* signals.bpf.c: emits the signals that processes send to traced ones. A signal to the process group reaches weir too, which
+ * forwards its copy only if the command has received none. */
 #include "ring_buffer.h"
 
 /* SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM and SIGTSTP, which weir forwards. */

@@ -156,15 +156,15 @@ static __always_inline void on_mprotect(struct process_state *process, const str
     bpf_send_signal(SIGURG_);
 }
 
-/* Ends the streams that the number of a new descriptor had before. The program runs at the end of close(2), and another thread
- * may get the number, and use it, before that. */
+/* Flushes the streams that the number of a new descriptor had before. on_sys_exit handles a close(2) only at its end; before that,
+ * another thread may already have got the number and used it. */
 static __always_inline void end_previous_streams(const struct process_state *process, u32 pid, s64 fd)
 {
     if (fd >= 0)
         flush_fd(process, pid, (u32)fd);
 }
 
-/* F_DUPFD, F_SETFD, F_SETFL, F_DUPFD_CLOEXEC, F_SETPIPE_SZ */
+/* Returns whether an fcntl(2) command is F_DUPFD, F_SETFD, F_SETFL, F_DUPFD_CLOEXEC or F_SETPIPE_SZ. */
 static __always_inline int changes_descriptor(u32 command)
 {
     return command == 0 || command == 2 || command == 4 || command == 1030 || command == 1031;

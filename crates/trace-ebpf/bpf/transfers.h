@@ -15,11 +15,11 @@ static __always_inline void leave_input(struct transfer *t)
         t->result = 0;
 }
 
-/* The flags of a receive by which its result is not the number of bytes that it moved. */
+/* Flags of a receive with which its result is not the number of bytes that it moved. */
 #define MEASURING_FLAGS (MSG_PEEK_ | MSG_ERRQUEUE_ | MSG_TRUNC_)
 
-/* Sets the bytes of a receive, and forgets its buffer, of which the kernel may have filled less than the result or nothing.
- * With MSG_TRUNC, the result is the length of a datagram, the end of which may have been discarded. */
+/* Corrects the bytes of a receive with such flags. Forgets its buffer, into which the kernel may have copied fewer bytes than the
+ * result, or none. With MSG_TRUNC, the result is the length of a datagram, the end of which may have been discarded. */
 static __always_inline void apply_receive_flags(struct transfer *t, u32 class, u64 flags, u64 segments)
 {
     if (!(flags & MEASURING_FLAGS))

@@ -52,8 +52,7 @@ GLOBAL_FUNCTION int read_vectors(struct transfer *t, u64 address, u64 segments)
     return 0;
 }
 
-/* Copies the beginning of a segment after that of the previous ones. The state is in the scratch space, which keeps the paths few
- * that the verifier follows. */
+/* Appends the beginning of a segment to `head`. The state is in the scratch space, so that the verifier follows fewer paths. */
 static long gather_segment(u32 i, void *context)
 {
     struct scratch_space *own = scratch();

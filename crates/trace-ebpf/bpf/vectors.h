@@ -4,7 +4,7 @@
 
 #include "maps.h"
 
-/* Sets `requested_bytes`, and where the bytes are, of a call from its vector. */
+/* Sets `requested_bytes` and the addresses of the bytes of a call from its vector. */
 #ifdef BEFORE_6_1
 int read_current_vectors(u64 address, u64 segments);
 int read_current_messages(u64 address, u64 messages, u32 flags);
@@ -13,8 +13,8 @@ int read_current_messages(u64 address, u64 messages, u32 flags);
 #else
 int read_vectors(struct transfer *t, u64 address, u64 segments);
 
-/* Sets `result` and `requested_bytes` of a call to the bytes of its first `messages` messages. `flags`: of the call, 0 if it
- * sends. */
+/* Sets `result` and `requested_bytes` of a call to the bytes of its first `messages` messages. `flags`: those of the call;
+ * 0 for a send. */
 int read_messages(struct transfer *t, u64 address, u64 messages, u32 flags);
 #endif
 

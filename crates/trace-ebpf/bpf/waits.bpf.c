@@ -20,7 +20,7 @@ static __always_inline struct thread_wait *wait_of_current(u32 pid, u32 tid)
     return bpf_map_lookup_elem(&waits, &tid);
 }
 
-/* The current thread blocks. */
+/* Notes that the current thread blocks, and in which call. */
 static __always_inline void begin_wait(void)
 {
     u64 id = bpf_get_current_pid_tgid();
@@ -49,7 +49,7 @@ static __always_inline void begin_wait(void)
     wait->sync_ns = 0;
 }
 
-/* A thread runs again. */
+/* Adds the time for which a thread that runs again has blocked to its stream. */
 static __always_inline void end_wait(u32 tid)
 {
     struct thread_wait *wait = bpf_map_lookup_elem(&waits, &tid);
@@ -64,7 +64,7 @@ static __always_inline void end_wait(u32 tid)
         __sync_fetch_and_add(&counters->wait_ns, ns);
 }
 
-/* `state`: of the thread that leaves; 0 if it is preempted, because it may have one then, and yet blocks in nothing. */
+/* `state`: that of the current thread; 0 if it is preempted, because a preempted thread can have such a state and does not block. */
 static __always_inline int switch_thread(struct task_struct *to, unsigned int state)
 {
     if (state & (TASK_INTERRUPTIBLE_ | TASK_UNINTERRUPTIBLE_))
