@@ -10,7 +10,7 @@ const CLASSIFIED_CALL: &str = "classified_call";
 
 const HEADER_BYTES: usize = 24;
 const TYPE_BYTES: usize = 12;
-/// Of a struct's member, and of `struct btf_array`.
+/// Size of a struct's member, and of `struct btf_array`.
 const MEMBER_BYTES: usize = 12;
 
 /// Kinds of types, from linux/btf.h.

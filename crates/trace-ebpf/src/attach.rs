@@ -1,4 +1,4 @@
-//! Takes the first kernel hook of each ability that works: loads its program and attaches it.
+//! Selects the first working kernel hook of each ability: loads its BPF program and attaches it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,7 +11,7 @@ use super::load::{NO_PERMISSION, PreparedObject, in_parallel, load_program, unus
 use crate::bpf_syscall::{self, ProgramKind};
 use crate::kprobe;
 
-/// The hook that an ability got, and why the hooks before it were not taken.
+/// The hook that was selected for an ability, and why the hooks before it were not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookChoice {
     /// Part of the engine that the hook serves: `calls`, `exits` …
@@ -22,7 +22,7 @@ pub struct HookChoice {
     pub refused: Vec<String>,
 }
 
-/// The programs: that at system calls loaded, the others attached.
+/// The loaded programs. All are attached, except the one at system calls.
 pub(super) struct Attached {
     pub calls: OwnedFd,
     pub links: Vec<OwnedFd>,
@@ -32,7 +32,7 @@ pub(super) struct Attached {
     pub hooks: Vec<HookChoice>,
 }
 
-/// Takes the first hook of each ability that works. Fails if a required ability has none.
+/// Selects the first working hook of each ability. Fails if a required ability has none.
 pub(super) fn attach_all(loader: &ProgramLoader<'_>) -> Result<Attached, Error> {
     // The verifier takes as long for the first program as for all others together.
     let (calls, others) = in_parallel(
@@ -65,7 +65,7 @@ fn attach(hook: &KernelHook, program: OwnedFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// A hook with a descriptor of its program, and with what `finish` of [`ProgramLoader::first_that_works`] has made of its program.
+/// A selected hook, a descriptor of its program, and the result of `finish` of [`ProgramLoader::first_that_works`] for the program.
 type TakenHook = Option<(&'static KernelHook, OwnedFd, OwnedFd)>;
 
 /// Loads programs of one object.
@@ -110,8 +110,8 @@ impl ProgramLoader<'_> {
         }
     }
 
-    /// Returns the BTF numbers of the kernel's functions that disable and enable preemption, if the kernel may preempt programs at
-    /// tracepoints: it would skip the programs for all other threads on that CPU meanwhile.
+    /// Returns the BTF numbers of the kernel's functions that disable and enable preemption. Returns None if the kernel has none, or
+    /// never preempts programs at tracepoints. It skips a preempted program for all other threads on the CPU until it continues.
     fn preemption(&self) -> Option<[u32; 2]> {
         let [disable, enable] = PREEMPTION.map(|(_, name)| self.kernel.function(name));
         Some([disable?, enable?]).filter(|_| self.kernel.preemptible_tracepoints)
@@ -125,7 +125,7 @@ impl ProgramLoader<'_> {
             HookKind::Kprobe => ProgramKind::Kprobe,
         };
         let load = |preemption| load_program(self.prepared, hook.program, kind, preemption);
-        // From Linux 6.10 on the kernel has the functions; a verifier that does not allow global functions there refuses them.
+        // The kernel has the functions since Linux 6.10. A verifier that allows no global function between them refuses them.
         match self.preemption() {
             Some(numbers) => load(Some(numbers)).or_else(|_| load(None)),
             None => load(None),

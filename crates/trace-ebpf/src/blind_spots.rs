@@ -14,7 +14,8 @@ impl Tallies {
     }
 }
 
-/// `unreadable` is the error that ended the reading of the ring buffer. `losses` are what the hooks of this kernel do not show.
+/// Returns a sentence for each kind of loss. `unreadable` is the error that ended the reading of the ring buffer. `losses` are
+/// phrases for what the hooks of this kernel do not show.
 pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, losses: &[&str]) -> Vec<String> {
     let mut blind = Vec::new();
     if tallies.lost_events > 0 {

@@ -140,7 +140,7 @@ pub(super) fn attach(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 }
 
 /// Returns how many runs of a program the kernel has skipped since it was loaded: a program does not run while a thread is
-/// preempted in it on the same CPU. 0 before Linux 5.12, which does not tell.
+/// preempted in it on the same CPU. Returns 0 before Linux 5.12, which does not report the number.
 pub(super) fn skipped_runs(program: BorrowedFd<'_>) -> u64 {
     // SAFETY: a struct of integers, for which zero bytes are valid.
     let mut info: bpf_prog_info = unsafe { std::mem::zeroed() };

@@ -50,7 +50,7 @@ fn from_images(release: &str) -> Option<KernelFile> {
     images(release).iter().find_map(|path| read(path).ok()).map(KernelFile::Read)
 }
 
-/// The places where libbpf searches (btf__load_vmlinux_btf).
+/// Returns the paths at which libbpf searches (btf__load_vmlinux_btf).
 fn images(release: &str) -> [PathBuf; 7] {
     [
         format!("/boot/vmlinux-{release}"),

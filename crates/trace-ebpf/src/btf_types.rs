@@ -82,7 +82,7 @@ impl<'a> BtfTypes<'a> {
         handler.map_or(0, |number| (self.word(number, 4) & COUNT) as usize).saturating_sub(1)
     }
 
-    /// Whether a FUNC_PROTO has a pointer among its arguments.
+    /// Returns whether a FUNC_PROTO has a pointer among its arguments.
     fn takes_pointer(&self, prototype: u32) -> bool {
         let arguments = 0..(self.word(prototype, 4) & COUNT) as usize;
         arguments
@@ -90,7 +90,7 @@ impl<'a> BtfTypes<'a> {
             .any(|of| self.kind(self.unqualified(of)) == PTR)
     }
 
-    /// Returns the type that typedefs and qualifiers stand for. 8: more than C allows to be nested here.
+    /// Returns the type behind typedefs and qualifiers. Follows at most 8 of them, which bounds a circular chain.
     fn unqualified(&self, mut number: u32) -> u32 {
         for _ in 0..8 {
             if !matches!(self.kind(number), TYPEDEF..=RESTRICT)

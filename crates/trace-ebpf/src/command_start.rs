@@ -14,7 +14,7 @@ use weir_walkers::begins_with_streams;
 
 use super::load::ProcessMap;
 
-/// Programs that only start another one. What they start may end before the tracer could seize it.
+/// Programs that only start another one, which may end before the tracer can seize it.
 const LAUNCHERS: [&str; 9] =
     ["env", "nice", "nohup", "timeout", "setsid", "stdbuf", "ionice", "chrt", "taskset"];
 
@@ -23,7 +23,7 @@ pub(super) fn is_launcher(executable: &Path) -> bool {
     executable.file_name().is_some_and(|name| LAUNCHERS.iter().any(|launcher| name == *launcher))
 }
 
-/// Returns whether a process runs such a program. It stays traced, so that what it starts stops at its execve(2).
+/// Returns whether a process runs such a program. The process stays traced, so that the program that it starts stops at its execve(2).
 pub(super) fn runs_launcher(pid: u32) -> bool {
     std::fs::read_link(executable::link(pid)).is_ok_and(|path| is_launcher(&path))
 }
@@ -44,7 +44,7 @@ pub(super) fn may_be_traced(executable: &Path) -> bool {
     mode.is_ok_and(|mode| mode & (libc::S_ISUID | libc::S_ISGID) == 0)
 }
 
-/// Sets a breakpoint at the entry point. Returns None if the executable has no streams then, or the kernel refuses it.
+/// Sets a breakpoint at the entry point. Returns None if the executable has no streams there, or the kernel refuses the breakpoint.
 pub(super) fn trap_at_entry(pid: u32) -> Option<BreakpointTraps> {
     let exe = format!("/proc/{pid}/exe");
     Some(Path::new(&exe)).filter(|exe| begins_with_streams(exe)).and_then(|_| BreakpointTraps::at_entry(pid))

@@ -62,7 +62,7 @@ struct PartialSnapshot {
 }
 
 impl Decoder {
-    /// Decodes one event and sends what results from it to `sink`. An exit is not sent: see [`exit_event`].
+    /// Decodes one event and sends the resulting raw events to `sink`. An exit is not sent: see [`exit_event`].
     pub fn decode(&mut self, bytes: &[u8], sink: &mut EventSink) -> ProcessChange {
         let Some(head) = shared_types::read::<EventHead>(bytes) else { return ProcessChange::Unchanged };
         match head.kind {

@@ -17,15 +17,15 @@ use super::shared_types::{self, EventHead, LifecycleEvent};
 /// the rest of the run, because events would be dropped next. It does not do so earlier, to not delay the traced programs.
 const BATCH_BYTES: usize = 1 << 18;
 
-/// Sends the tracer's events until a time, CLOCK_MONOTONIC.
+/// Sends the tracer's events up to the time `ns`, CLOCK_MONOTONIC.
 fn send_until(ns: u64, tracer_events: &mut VecDeque<RawEvent>, sink: &mut EventSink<'_>) {
     while let Some(earlier) = tracer_events.pop_front_if(|earlier| earlier.ns <= ns) {
         sink(earlier);
     }
 }
 
-/// Returns the process, the thread and the time of a fork(2) by a thread other than the first. vfork(2) is none: the child shares
-/// the memory, so that no byte is in two buffers.
+/// Returns the process, the thread and the time of a fork(2) by a thread other than the first. Returns None for vfork(2): the child
+/// shares the memory, so no byte is in two buffers.
 fn fork_by_other_thread(event: &[u8]) -> Option<(u32, u32, u64)> {
     const CLONE_VM: u32 = 2; // bpf/events.h
     let LifecycleEvent { head, flags, .. } = shared_types::read(event)?;

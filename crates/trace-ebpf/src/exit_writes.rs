@@ -18,8 +18,8 @@ impl ExitWrites {
         self.0.entry(process).or_default().extend(LastWrite::all_of_thread(tid));
     }
 
-    /// Removes what the exited threads of a process wrote last from a snapshot at its end, and forgets the process. The memory is
-    /// read through the thread `tid`.
+    /// Removes from a snapshot at the end of a process the bytes that its exited threads wrote last, and forgets the process. The
+    /// memory is read through the thread `tid`.
     pub fn remove_from(&mut self, moment: SnapshotMoment, pid: u32, tid: u32, buffers: &mut [Buffer]) {
         if matches!(moment, SnapshotMoment::Exit | SnapshotMoment::Signal) {
             remove_written(tid, &self.0.remove(&pid).unwrap_or_default(), buffers);

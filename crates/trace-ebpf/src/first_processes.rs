@@ -68,7 +68,7 @@ impl EbpfBackend {
     }
 }
 
-/// Returns a running process and its descendants, as far as they answer.
+/// Returns a running process, and those of its descendants whose memory can be read without waiting for ever.
 fn running(root: u32) -> Vec<ProcessIdentity> {
     let root = ProcessIdentity::of(root);
     let descendants = root.descendants().into_iter();
@@ -77,7 +77,7 @@ fn running(root: u32) -> Vec<ProcessIdentity> {
     std::iter::once(root).chain(others.filter(|one| check_answers(one.pid()).is_ok())).collect()
 }
 
-/// Returns whether a process is weir's own child. The tracer could have to wait for it while it waits for the tracer.
+/// Returns whether a process is weir's own child. The tracer might have to wait for the child while the child waits for the tracer.
 fn is_own_child(pid: u32) -> bool {
     process_status::read(pid).is_some_and(|status| status.parent == std::process::id())
 }

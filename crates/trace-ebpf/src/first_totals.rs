@@ -11,7 +11,7 @@ use weir_trace_api::{RawEvent, RawEventKind};
 /// Tries to read the totals of a process in execve(2), 1 ms apart: it takes microseconds, unless a file server does not answer.
 const MAX_READS: u32 = 5;
 
-/// The processes whose first totals are unknown. Their later totals tell nothing, so they are not reported.
+/// The processes whose first totals are unknown. Their later totals have no value to subtract, so they are not reported.
 #[derive(Debug, Default)]
 pub(super) struct FirstTotals {
     unknown: HashSet<u32>,

@@ -24,7 +24,7 @@ pub fn events(mut bytes: &[u8], sink: &mut EventSink) {
         let (event, rest) = rest.split_at(rest.len().min(16 * usize::from(length)));
         let mut event = event.to_vec();
         if read::<EventHead>(&event).is_some_and(|head| head.kind == KIND_COUNTERS) {
-            // The BPF programs count calls and moved bytes, which no process makes as many of.
+            // The BPF programs count calls and moved bytes; no process reaches numbers that need these two bytes.
             event.as_chunks_mut().0.iter_mut().skip(3).for_each(|[.., high, highest]: &mut [u8; 8]| {
                 (*high, *highest) = (0, 0);
             });

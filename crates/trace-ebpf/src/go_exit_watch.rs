@@ -1,4 +1,4 @@
-//! The exit of a Go program is observed by one of its threads.
+//! Observes the exit of a Go program through one of its threads.
 //!
 //! The Go runtime signals its threads all the time, and each signal stops a traced thread. The exception is sysmon, the first
 //! thread that the runtime creates: it runs no code of the program and gets no signals. When any thread ends the program,
@@ -71,7 +71,7 @@ impl GoExitWatches {
         is_first
     }
 
-    /// Returns whether the exit of a process is watched for already. To attach to its thread again could wait for ever:
+    /// Returns whether the exit of a process is watched already. Attaching to its thread again could wait for ever:
     /// execve(2) holds the lock that attaching takes until the other threads have exited, and a tracee among them exits only
     /// when its tracer, which would be waiting, continues it.
     pub fn is_watched(&self, pid: u32) -> bool {
@@ -179,9 +179,9 @@ pub(super) fn await_other_threads(pid: u32, tid: u32) -> bool {
     true
 }
 
-/// Removes from a snapshot at the exit what the threads that ended in a write(2) have written: the memory `written`. Also removes the
-/// bytes of buffers of which it is unknown, and returns whether there are any: those in `flushing`, and full ones, because a
-/// bufio.Writer is full only while a thread writes it. The buffers stay: an earlier snapshot of them shows less than this one.
+/// Removes from a snapshot at the exit the memory `written`: what the threads that ended in a write(2) have written. Also removes the
+/// bytes of each buffer that may have been written, and returns whether there are any: the buffers in `flushing`, and full ones,
+/// because a bufio.Writer is full only while a thread writes it. The buffers stay: an earlier snapshot shows less than this one.
 pub(super) fn remove_written(buffers: &mut [Buffer], written: &Range<u64>, flushing: &[u64]) -> bool {
     let mut is_unknown = false;
     for buffer in buffers.iter_mut().filter(|buffer| buffer.pending_bytes > 0) {

@@ -5,7 +5,7 @@
 
 use super::kernel_types::KernelTypes;
 
-/// Kind of the place to which a program is attached.
+/// The kind of a kernel hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HookKind {
     /// A tracepoint whose handler has at least this many arguments.

@@ -87,7 +87,8 @@ fn interpreter(head: &[u8]) -> Option<&Path> {
     Some(Path::new(std::ffi::OsStr::from_bytes(word)))
 }
 
-/// The program headers, the name of the loader (PT_INTERP), and the loader's ELF header and program headers.
+/// Returns the reads of an ELF file: its program headers, the name of the loader (PT_INTERP), and the loader's ELF header and program
+/// headers. Returns None if one of the files cannot be read.
 fn of_executable(path: &Path) -> Option<IoTotals> {
     let executable = ElfFile::open(path)?;
     let segments = executable.segments().ok()?;
@@ -101,7 +102,7 @@ fn of_executable(path: &Path) -> Option<IoTotals> {
     Some(own.plus(of_loader))
 }
 
-/// The sum of reads of these sizes.
+/// Returns the sum of reads of these sizes, in bytes.
 fn reads<const CALLS: usize>(bytes: [u64; CALLS]) -> IoTotals {
     IoTotals { read_calls: CALLS as u64, read_bytes: bytes.iter().sum(), ..IoTotals::default() }
 }

@@ -57,13 +57,13 @@ pub(super) struct KernelTypes {
     pub preemptible_tracepoints: bool,
     /// BPF programs may allocate the entries of maps wherever they run.
     pub allocates_entries: bool,
-    /// Names of BPF programs that are not to be taken.
+    /// Names of BPF programs that must not be selected.
     skipped: Vec<String>,
 }
 
 impl KernelTypes {
-    /// Reads the types of the running kernel ([`btf_file::open`] says where), and the numbers of these tracepoints and functions. The functions are searched
-    /// only if `needs_functions` says so of the rest, because they are most of the types.
+    /// Reads the types of the running kernel ([`btf_file::open`] says where), and the numbers of these tracepoints and functions.
+    /// Searches the functions only if `needs_functions` returns true for the other types, because most types are functions.
     pub fn of_this_kernel(
         btf: Option<&Path>,
         tracepoints: &[&str],
@@ -81,7 +81,7 @@ impl KernelTypes {
         types.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its format is unknown"))
     }
 
-    /// Whether a BPF program is not to be taken.
+    /// Returns whether a BPF program must not be selected.
     pub fn skips(&self, program: &str) -> bool {
         self.skipped.iter().any(|name| name == program)
     }
@@ -143,7 +143,7 @@ fn find_functions(bytes: &[u8], names: &[&str]) -> HashMap<String, u32> {
 
 #[cfg(test)]
 impl KernelTypes {
-    /// The same kernel, on which these programs are not to be taken.
+    /// The same kernel, on which these programs must not be selected.
     pub fn without(mut self, programs: &[&str]) -> Self {
         self.skipped = programs.iter().map(|&name| name.to_owned()).collect();
         self

@@ -89,7 +89,7 @@ pub(super) struct Tallies {
     pub skipped_runs: u64,
 }
 
-/// Why the kernel refuses everything.
+/// The reason if the kernel refuses all programs.
 pub(super) const NO_PERMISSION: &str =
     "the kernel refuses it (EPERM): it needs root, or CAP_BPF and CAP_PERFMON";
 

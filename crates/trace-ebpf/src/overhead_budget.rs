@@ -10,9 +10,9 @@ use crate::test_settings;
 const CALL_COST_NS: u64 = 600;
 /// Below this share of its time a program counts as calm and is observed all the time: it is below the noise between runs.
 const CALM_SHARE: f64 = 0.02;
-/// The share of time that observing a program that is not calm may cost. Unused budget is kept as credit …
+/// The share of time that observing a program that is not calm may cost. Unused budget is kept as credit.
 const WINDOW_SHARE: f64 = 0.01;
-/// … up to this much, in nanoseconds of cost: a build whose linker makes many calls for a moment is observed without a gap.
+/// The cap of the credit, in nanoseconds of cost: a build whose linker makes many calls for a moment is observed without a gap.
 const MAX_CREDIT_NS: f64 = 5e6;
 /// The share of time that a gap adds to the credit. It is smaller than [`WINDOW_SHARE`], so that a program with so many calls
 /// loses less in all.
@@ -175,12 +175,12 @@ impl OverheadBudget {
         MIN_DEBT_NS.max(self.min_gap_ns)
     }
 
-    /// The gap that would repay the debt.
+    /// Returns the length of the gap that repays the debt.
     fn repaying_gap_ns(&self) -> u64 {
         (-self.credit_ns / GAP_SHARE) as u64
     }
 
-    /// The time until the debt is worth a gap, if observing continues to cost this share of the time.
+    /// Returns the time until the debt is worth a gap, if observing continues to cost this share of the time.
     fn time_to_max_debt_ns(&self, cost_share: f64) -> u64 {
         let left = self.credit_ns + self.shortest_gap_ns() as f64 * GAP_SHARE;
         let loss = (cost_share - WINDOW_SHARE).max(f64::MIN_POSITIVE);

@@ -117,7 +117,7 @@ impl RingBuffer {
             };
             let used = (HEADER_BYTES + length).next_multiple_of(8);
             if used > ready {
-                // Of a corrupt length no later event can be found.
+                // After a corrupt length no later event can be found.
                 self.unreadable = Some(io::ErrorKind::InvalidData.into());
                 return;
             }

@@ -1,4 +1,4 @@
-//! Sampling gaps: the program at system calls is detached and attached again, or told by a flag to return at once.
+//! Sampling gaps: the program at system calls is detached and attached again, or a flag makes it return at once.
 //!
 //! At the start of a gap the backend takes all counts, so that a descriptor that is reused during the gap becomes
 //! another stream. It reports the totals of processes at both ends, so that the recorder knows how much each process moved

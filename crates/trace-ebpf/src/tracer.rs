@@ -90,7 +90,7 @@ struct Tracer<'a> {
     go_exit_watches: GoExitWatches,
     processes: Option<ProcessMap>,
     exit_writes: ExitWrites,
-    /// Processes that have got the number of a traced one that has ended. They are detached at their next stop.
+    /// Processes that have the PID of a traced process that has ended. They are detached at their next stop.
     strangers: HashSet<u32>,
     /// Tracees that have ended.
     ended: HashSet<u32>,
@@ -208,7 +208,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// ptrace(2) attaches to the child automatically.
+    /// Handles the stop at fork(2) or vfork(2). ptrace(2) attaches to the child automatically.
     fn on_fork(&mut self, pid: u32, moment: SnapshotMoment, blocked_in: &str) {
         if let Some(child) = new_tid(pid) {
             self.add_tracee(child);
@@ -264,8 +264,8 @@ impl Tracer<'_> {
         true
     }
 
-    /// Has a process that needs no other stop stop at its entry point; the command is detached there. Returns false if the
-    /// command has no breakpoint there either.
+    /// Sets a breakpoint at the entry point of a process that needs no other stop; the command is detached there. Returns false
+    /// if the command cannot have that breakpoint.
     fn stop_at_entry(&mut self, pid: u32, is_command: bool) -> bool {
         match command_start::trap_at_entry(pid) {
             Some(traps) => {
@@ -374,7 +374,7 @@ impl Tracer<'_> {
         self.snapshot_in("", tid, moment, search);
     }
 
-    /// As [`Self::snapshot`], of a thread that this system call blocks.
+    /// As [`Self::snapshot`], of a thread that blocks in the system call `blocked_in`.
     fn snapshot_in(&mut self, blocked_in: &str, tid: u32, moment: SnapshotMoment, search: SnapshotMoment) {
         let pid = self.process_of(tid);
         let mut buffers = self.snapshots.snapshot(pid, search);

@@ -6,7 +6,7 @@ use crate::shared_types::{self, BufferEvent};
 pub(super) struct WideText {
     /// The first characters, if no bytes are pending before them.
     pub text: Vec<u8>,
-    /// The number of bytes of all; of characters that the event does not have, the least number.
+    /// The number of bytes of all characters in UTF-8. Each character that is not in the event counts as one byte, the least.
     pub bytes: u64,
     /// The program will write exactly `text`.
     pub is_exact: bool,

@@ -33,8 +33,8 @@ fn leaves_execve(pid: u32) -> bool {
 }
 
 impl Tracer<'_> {
-    /// Attaches to a process that ran before the trace, and to its threads, if its buffers need stops. Emits that it cannot be
-    /// traced if it cannot.
+    /// Attaches to a process that ran before the trace, and to its threads, if its buffers need stops. Emits
+    /// [`RawEventKind::Unstopped`] if it cannot be traced.
     pub(super) fn check_running(&mut self, pid: u32) {
         let link = executable::link(pid);
         // A tracee has created it, or it has no image: a zombie or a kernel thread.
@@ -58,7 +58,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// Attaches to a process that has executed `exe` if its buffers need stops. Emits that it cannot be traced if it cannot.
+    /// Attaches to a process that has executed `exe` if its buffers need stops. Emits [`RawEventKind::Unstopped`] if it cannot be
+    /// traced.
     pub(super) fn check_image(&mut self, pid: u32, exe: &Path) {
         if self.tracees.contains_key(&pid) || self.go_exit_watches.is_watched(pid) {
             return; // its exec stop came first
@@ -69,7 +70,7 @@ impl Tracer<'_> {
         if self.ended.remove(&pid) && is_gone() {
             return;
         }
-        // A file of which nothing is known any more: in another root directory, or removed.
+        // The file cannot be examined: it is in another root directory, or was removed.
         let is_unknown = || exe.is_absolute() && status(exe).is_err();
         let wanted = needs_stops(&link) || is_gone() && (needs_stops(exe) || is_unknown());
         let seized = wanted && !executable::traces_others(pid) && self.seize(pid);

@@ -47,13 +47,13 @@ impl Tracer<'_> {
         }
     }
 
-    /// Leaves a new tracee in its first stop until its creator's stop is handled. Else it could write before the snapshot of the
-    /// bytes that it has from its creator, and before it has its breakpoints.
+    /// Leaves a new tracee in its first stop until its creator's stop is handled. Otherwise the tracee could write before the
+    /// snapshot of the bytes that it has from its creator, and before its breakpoints are set.
     pub(super) fn hold(&mut self, stop: PtraceStop) {
         self.held.insert(stop.tid, (stop, Instant::now()));
     }
 
-    /// Resumes what the tracee `tid` has just created, if it is held.
+    /// Resumes the thread or process that the tracee `tid` has just created, if it is held.
     pub(super) fn resume_held(&mut self, tid: u32) {
         if self.held.is_empty() {
             return;
@@ -82,8 +82,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// Attaches to the later threads of a process without exit stops. execve(2) in one of them holds the lock that attaching takes
-    /// until the others have exited, and a thread in an exit stop would wait for the tracer. So these many threads come first.
+    /// Attaches to the later threads of a process, without exit stops. Attaching takes a lock that execve(2) in one thread holds until
+    /// the others have exited, and a thread in an exit stop would wait for the tracer. So the caller attaches to these threads first.
     pub(super) fn watch_forks_of_later_threads(&mut self, pid: u32) {
         for _ in 0..MAX_LISTINGS {
             let threads = proc::threads(pid).into_iter().filter(|tid| *tid != pid);
