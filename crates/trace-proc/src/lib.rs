@@ -28,8 +28,8 @@ use weir_trace_api::{
 const INTERVAL: Duration = Duration::from_millis(50);
 /// The most descriptors of a process that a sample reads, at about 20 µs each: servers have fewer, and a sample stays short.
 const MAX_DESCRIPTORS: usize = 4096;
-/// The time for which the first read of a process waits for the end of an execve(2), and how often it is tried at least: a process
-/// that executes one program after the other can be executing at some reads in a row, and at no look between them.
+/// The time for which the first read of a process waits for the end of an execve(2), and the least number of tries: a process that
+/// executes one program after the other can be in execve(2) at several reads in a row, and at no check between them.
 const MAX_EXECVE: Duration = Duration::from_millis(500);
 const MIN_TRIES: u32 = 12;
 
@@ -234,7 +234,7 @@ impl Sampler<'_, '_> {
             if !visited.insert(pid) || !is_alive(pid) {
                 continue;
             }
-            // Reads of a process that never leaves execve(2) block for ever. It can execute between two reads of its sample.
+            // Reads of a process that never leaves execve(2) block for ever. A process can call it between two reads of a sample.
             if !is_executing(pid) {
                 self.sample_process(pid, now);
             } else if !self.processes.contains_key(&pid) {
@@ -318,7 +318,7 @@ impl Sampler<'_, '_> {
         }
     }
 
-    /// Removes a process that has ended, and emits its end if `exit` is process.
+    /// Removes a process that has ended, and emits its end if `exit` is known.
     fn remove_process(&mut self, pid: u32, exit: Option<Exit>, now: u64) {
         let Some(mut process) = self.processes.remove(&pid) else { return };
         // A zombie still has its counters.
@@ -357,7 +357,8 @@ impl Sampler<'_, '_> {
     }
 }
 
-/// Returns the file offsets of the descriptors that refer to files, of the first [`MAX_DESCRIPTORS`] descriptors, and whether these are all.
+/// Returns the file offsets of those of the first [`MAX_DESCRIPTORS`] descriptors that refer to files, and whether there are no more
+/// descriptors.
 fn positions(pid: u32) -> (HashMap<i32, FdPosition>, bool) {
     let of = |fd: i32| {
         let path = proc::descriptor(pid, fd)?;

@@ -14,12 +14,12 @@ use super::tracer::Tracer;
 /// 100 ms and more until its own exit stop, which shows what its last write has written; one in an uninterruptible wait any time.
 const MAX_HELD_NS: u64 = 2_000_000_000;
 
-/// The interval at which held exits are looked at, nanoseconds.
+/// The interval at which held exits are checked, nanoseconds.
 pub(super) const RETRY_NS: u64 = 200_000;
 
 impl Tracer<'_, '_> {
-    /// Takes the last snapshot of the process of a thread in its exit stop if no other thread lives, holds the thread if all others
-    /// have been killed, and lets it go otherwise.
+    /// Handles a thread in its exit stop: takes the last snapshot of its process if no other thread lives, and resumes the thread. If
+    /// other threads live and all of them have been killed, holds the thread instead.
     pub(super) fn take_exit_stop(&mut self, pid: u32, tid: u32, status: i32, now: u64) {
         if !self.has_living_thread(pid) {
             self.snapshot_at_end(pid, tid, status, now);
@@ -30,7 +30,7 @@ impl Tracer<'_, '_> {
         ptrace::resume(tid, false, 0);
     }
 
-    /// Lets the held threads go whose process has no other living thread any more, or that were held too long.
+    /// Resumes the held threads whose process has no other living thread, after its last snapshot, and those that were held too long.
     pub(super) fn retry_held_exits(&mut self) {
         for held in std::mem::take(&mut self.held_exits) {
             let HeldExit { pid, tid, status, until_ns } = held;

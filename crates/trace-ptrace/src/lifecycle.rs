@@ -38,7 +38,7 @@ impl Tracer<'_, '_> {
         self.resume(tid, 0, now);
     }
 
-    /// Adds a child process. Its own copy of the memory calls for a buffer snapshot of the parent first.
+    /// Adds a child process. If it has its own copy of the memory, takes a buffer snapshot of the parent first.
     fn add_child(&mut self, pid: u32, tid: u32, child: u32, copies_memory: bool, now: u64) {
         if copies_memory {
             self.snapshot(pid, tid, SnapshotMoment::Fork, now);

@@ -130,7 +130,7 @@ impl Tracer<'_, '_> {
         }
     }
 
-    /// Whether another thread's exit_group(2) has ended the stop that weir handles: the thread is in its exit stop already.
+    /// Returns whether another thread's exit_group(2) has ended the stop that weir handles: the thread is in its exit stop already.
     /// Resuming it now would hide that stop, and with it perhaps the last moment at which the memory can be read.
     fn was_killed_in_stop(&self, pid: u32, tid: u32) -> bool {
         self.processes.get(&pid).is_some_and(|process| process.threads.len() > 1) && ptrace::has_stop(tid)
@@ -281,8 +281,8 @@ impl Tracer<'_, '_> {
     }
 }
 
-/// Returns whether a thread at its syscall-exit stop has left a wait with EINTR that only a signal causes. A read of a file may fail so
-/// for ever: its server decides (FUSE).
+/// Returns whether a thread at its syscall-exit stop has left a wait with EINTR that only a signal causes. False for reads and writes:
+/// the server of a FUSE file can make each of them fail with EINTR.
 fn is_interrupted_wait(tid: u32, result: i64) -> bool {
     result == -i64::from(libc::EINTR)
         && registers::interrupted_syscall(tid).is_some_and(|(number, _)| syscalls::op(number).is_none())

@@ -64,8 +64,8 @@ impl EnteredCall {
         RawCall { requested_bytes, head, tail, paths, began_ns, replaced, ..call }
     }
 
-    /// Returns the bytes that a call moved and those that it requested, if its result and arguments do not tell them: a call of
-    /// several messages requests what it moves.
+    /// Returns the bytes that a call moved and those that it requested, if its result and arguments do not contain them. A call of
+    /// several messages counts as one that requested the bytes that it moved.
     fn moved(&self, tid: u32, result: i64) -> Option<(i64, Option<u64>)> {
         if let Some(address) = syscalls::messages(self.op, &self.args).filter(|_| result > 0) {
             let bytes = self.message_bytes(tid, address, result as u64);

@@ -151,7 +151,7 @@ impl PtracedProcess {
     }
 }
 
-/// The interval at which the tracer looks whether a detached command has ended, if it traces no other process.
+/// The interval at which the tracer checks whether a detached command has ended, if it traces no other process.
 const DETACHED_ROOT_POLL: Duration = Duration::from_millis(10);
 
 /// The state of the tracer thread.
@@ -182,7 +182,7 @@ pub(super) struct Tracer<'h, 'c> {
     pub fd_snapshot_at: u64,
     pub exit: Option<Exit>,
     pub root_gone: bool,
-    /// The command was detached for another tracer: no stop tells its end.
+    /// The command was detached for another tracer: no stop shows its end.
     pub root_detached: bool,
     pub blind_spots: BTreeSet<String>,
     pub remarks: BTreeSet<String>,
