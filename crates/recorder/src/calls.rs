@@ -17,10 +17,10 @@ const MAX_EVERY_CALL_EVENTS: usize = 20_000;
 /// Limit of events of one rare call (such as lseek) on one descriptor: a loop must not fill the recording.
 const MAX_REPEATED_EVENTS: u32 = 64;
 
-/// The most bytes of one call, and the largest number of a descriptor, a pipe's size or of requests: an int. The kernel moves whole
-/// pages up to this number (MAX_RW_COUNT in its fs.h).
+/// The largest result of a call: a number of bytes, a descriptor, a pipe's size or a number of requests. The kernel moves whole pages
+/// up to this number of bytes (MAX_RW_COUNT in its fs.h); the other results are ints.
 const MAX_RESULT: i64 = i32::MAX as i64;
-/// The largest number of an error, MAX_ERRNO of the kernel's err.h.
+/// The largest errno: MAX_ERRNO of the kernel's err.h.
 const MAX_ERROR: i64 = 4095;
 /// The most bytes of one stream, moved or asked for: 64 PiB, a year at 2 GB/s.
 pub(super) const MAX_STREAM_BYTES: u64 = 1 << 56;

@@ -1,5 +1,5 @@
-//! The room for bytes in a written file: what a process wrote beyond the file's size in gaps went to other files, which it opened
-//! and closed there, perhaps by the same descriptor. And what no other stream is known of went to the files that have room for it.
+//! The room for bytes in a written file. Bytes that a process wrote in gaps and that exceed the file's size went to other files, which
+//! it opened and closed there, perhaps by the same descriptor. Bytes of no known stream went to the files that have room for them.
 
 use std::collections::BTreeMap;
 

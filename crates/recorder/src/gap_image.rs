@@ -2,10 +2,11 @@
 
 use weir_model::trace::Image;
 
-/// An earlier image gets the calls only if it ran at least so many times as long as the one at the end of the gap: between them, the
-/// kernel's totals do not show who made the calls.
+/// An earlier image gets the calls only if it ran at least this many times as long as the image at the end of the gap: the kernel's
+/// totals do not show which of the two made the calls.
 const MIN_RATIO: f64 = 10.0;
-/// And for at least so many seconds: a child that only prepares its execve(2) runs for some milliseconds, and makes few calls.
+/// The least time in seconds that such an image ran: a child that only prepares its execve(2) runs for some milliseconds, and makes
+/// few calls.
 const MIN_S: f64 = 0.02;
 
 /// Returns the index of the image that probably made most of the calls in a gap: the one at its end, unless an earlier one ran for

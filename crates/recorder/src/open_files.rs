@@ -81,7 +81,7 @@ impl OpenFileTable {
         id
     }
 
-    /// Returns whether the kernel reported a file with a key that still stands for it.
+    /// Returns whether the kernel reported a file with a key that still identifies it.
     pub fn has_key(&self, id: u32) -> bool {
         self.keys.get(&id).is_some_and(|key| self.by_key.get(key) == Some(&id))
     }
@@ -156,7 +156,7 @@ impl OpenFileTable {
         }
     }
 
-    /// Returns the file that stands for unknown streams.
+    /// Returns the file that represents unknown streams. Adds it at the first call.
     pub fn unknown_stream(&mut self) -> u32 {
         if let Some(known) = self.unknown_stream {
             return known;

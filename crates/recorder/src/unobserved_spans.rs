@@ -126,7 +126,7 @@ impl Recorder {
         if self.files.kernel_reports_files { WaitsInGaps::Measured } else { WaitsInGaps::NotMeasured }
     }
 
-    /// Extrapolates what the kernel's totals do not tell: calls on sockets, copies within the kernel, and the times of the last calls.
+    /// Extrapolates what the kernel's totals lack: calls on sockets, copies within the kernel, and the times of the last calls.
     pub(super) fn settle_unobserved_spans(&mut self) {
         let mut extrapolated = Vec::new();
         let ended = self.processes.iter().filter_map(|process| Some((process.pid, process.ended_s?)));
