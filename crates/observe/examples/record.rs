@@ -1,4 +1,4 @@
-//! Prints the recording of a command, for a look at what an engine sees: `record [--exact] COMMAND…`.
+//! Prints the recording of a command, to show what an engine records: `record [--exact] COMMAND…`.
 
 use std::ffi::OsString;
 

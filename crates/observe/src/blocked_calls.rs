@@ -27,7 +27,7 @@ impl BlockedCalls {
         BlockedCalls { pid, since: Instant::now(), calls }
     }
 
-    /// Adds those that still block to a recording, which drops the ones on streams with other calls.
+    /// Adds the calls that still block to a recording. The recorder drops those on streams with other calls.
     pub fn add_to(&self, recorder: &mut Recorder) {
         let blocked_s = self.since.elapsed().as_secs_f64();
         for &(tid, op, args) in

@@ -167,7 +167,7 @@ impl BufferWatch {
         self.threads.get(&pid).copied().unwrap_or(0)
     }
 
-    /// Starts with a process.
+    /// Begins to watch process `pid`.
     pub fn begin(&mut self, pid: u32) {
         self.add(pid, WatchedProcess::default());
     }
@@ -179,7 +179,7 @@ impl BufferWatch {
         self.add(pid, WatchedProcess::default());
     }
 
-    /// Starts with a child, which has its parent's image and a copy of its buffers. The buffers of a child that shares
+    /// Begins to watch a child, which has its parent's image and a copy of its buffers. The buffers of a child that shares
     /// its parent's memory (vfork(2)) are not read until it calls execve(2).
     pub fn fork(&mut self, parent: u32, child: u32) {
         let of_parent = self.processes.get(&parent).map(|one| &one.buffers);

@@ -1,4 +1,4 @@
-//! Tries what weir needs of this kernel, these rights and this container: each ability by its own system call.
+//! Tests the abilities that weir needs of this kernel, its privileges and its container: each by its own system call.
 
 mod other_processes;
 

@@ -3,7 +3,7 @@
 use weir_model::trace::{BackendKind, Overhead};
 use weir_trace_api::BackendReport;
 
-/// Returns about what observing one call costs the program, nanoseconds. Measured with `make bench-trace`.
+/// Returns the approximate time that observing one call costs the program, in nanoseconds. Measured with `make bench-trace`.
 fn observed_call_ns(backend: BackendKind) -> f64 {
     match backend {
         BackendKind::Ebpf => 300.0,

@@ -17,7 +17,7 @@ use weir_walkers::{ProgramNames, detect_runtime, logger_of, runtime_by_id, runti
 const READ_PER_TICK: usize = 4;
 /// Programs that wait to be read. A build starts more in a tick.
 const MAX_UNREAD: usize = 64;
-/// Scripts whose interpreters are scripts, as the kernel follows them.
+/// The most interpreters that are followed from a script to its program: the kernel's limit (exec_binprm in fs/exec.c).
 const INTERPRETERS_DEEP: usize = 5;
 /// The kernel reads no more of a script's first line.
 const MAX_FIRST_LINE: u64 = 256;

@@ -174,7 +174,7 @@ impl UnreadableSearch {
         }
     }
 
-    /// Leaves a process to its executable's file.
+    /// Notes a process whose executable's file is checked at the end instead.
     fn skip(&mut self, pid: u32) {
         if let Some(executable) = self.executables.get(&pid) {
             self.skipped.entry(executable.clone()).or_default().push(pid);

@@ -5,7 +5,7 @@ use weir_model::trace::{EventKind, Process};
 use weir_model::{StreamKind, Untrusted};
 use weir_recorder::RecorderOutput;
 
-/// The least part of a process's time in gaps that the report names. Fewer calls are hidden by less.
+/// The least part of a process's time in gaps that the report names. A smaller part hides few calls.
 const MIN_PART: f64 = 0.05;
 
 /// Returns the sentence about the processes that wrote files and were not recorded for a part of their time.

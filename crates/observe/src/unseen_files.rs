@@ -26,9 +26,9 @@ mod tests;
 /// The most processes that still run whose descriptors are read.
 const MAX_RUNNING: usize = 16;
 
-/// Returns the buffers that such programs may have, without those of the processes in `unreadable` whose own buffers these are. A
-/// program of C that loads a library of another language has its own buffers beside the library's. `direct_errors` are the processes
-/// whose standard error is a stream without a buffer.
+/// Returns the buffers that such programs may have. Leaves out the processes whose own buffers are in `unreadable` already; a program
+/// of C that loads a library of another language has its own buffers beside the library's. `direct_errors` are the processes whose
+/// standard error is a stream without a buffer.
 pub(crate) fn unseen_files(
     output: &RecorderOutput,
     unreadable: &[UnreadableBuffers],
@@ -100,7 +100,7 @@ struct Descriptors {
     opened: HashMap<u32, BTreeMap<i32, u32>>,
     /// The descriptors for which a walker has found a stream.
     streams: HashMap<u32, HashSet<i32>>,
-    /// Those of these whose stream the program has used. The C library has one for each standard descriptor, used or not.
+    /// Those of `streams` whose stream the program has used. The C library has one for each standard descriptor, used or not.
     used: HashMap<u32, HashSet<i32>>,
     /// Open files to which a call wrote.
     written: HashSet<u32>,
@@ -292,7 +292,8 @@ impl Descriptors {
         self.executed.contains(&process.pid) && !is_own && !wrote(output, process, file.id)
     }
 
-    /// As [`Self::unwritten`] and [`Self::behind_input`], of a process that still runs, also for files that it had open before the recording.
+    /// As [`Self::unwritten`] and [`Self::behind_input`], of a process that still runs. Includes files that it had open before the
+    /// recording.
     fn unwritten_now(
         &self,
         output: &RecorderOutput,

@@ -11,13 +11,13 @@ pub(crate) const TICK_S: f64 = 0.01;
 /// Seconds in which a program starts: it reads its configuration and the files of its libraries.
 const START_S: f64 = 0.1;
 
-/// Seconds of CPU time after the last write that show work. Fewer are those of an end.
+/// Seconds of CPU time after the last write that show work. The end of a process takes less.
 const WORK_S: f64 = 0.1;
 
 /// Directories of files that a program reads at its start, and not as its input.
 const STARTUP_DIRECTORIES: [&str; 3] = ["/etc/", "/usr/lib/locale/", "/usr/share/locale/"];
 
-/// Returns the streams that bring bytes of a process's last image to others, without the standard error.
+/// Returns the streams by which the last image of a process passes bytes to others, without standard error.
 pub(crate) fn outputs_of<'a>(
     output: &'a RecorderOutput,
     process: &'a Process,

@@ -10,7 +10,7 @@ use super::ability;
 
 const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
-/// Whether weir may trace processes that it did not start: by CAP_SYS_PTRACE, or those of its own user.
+/// Tests whether weir may trace processes that it did not start: by CAP_SYS_PTRACE, or those of its own user.
 pub(super) fn other_processes() -> HostAbility {
     if !proc::is_mounted() {
         return HostAbility {
@@ -52,7 +52,7 @@ fn traced(level: Option<&str>, is_capable: bool, is_in_namespace: bool) -> Optio
     }
 }
 
-/// Whether /proc shows the processes of all users.
+/// Tests whether /proc shows the processes of all users.
 pub(super) fn proc_mount() -> HostAbility {
     let (result, advice) = match (proc::is_mounted(), proc::hides_others()) {
         (false, _) => (
