@@ -34,14 +34,14 @@ const INTERVAL_MAX_NS: u64 = 400 * MILLISECOND;
 const FIRST_NS: u64 = 30 * MILLISECOND;
 /// The interval at which unchanged pending bytes are reported again.
 const REPEAT_NS: u64 = 500 * MILLISECOND;
-/// The share of time that snapshots may take, one part in so many. With the searches and the code around them this is a
-/// hundredth.
+/// The inverse of the share of time that snapshots may take. Together with the searches and the code around them, they take a
+/// hundredth of one CPU.
 const SNAPSHOT_SHARE: u64 = 200;
 /// The cap of unused credit for snapshots. A backend does not wait for a tick longer than this.
 const SNAPSHOT_CAP_NS: i64 = 2 * MILLISECOND as i64;
 /// The advance for the first snapshots, which search for the streams. A short run does not earn enough for them.
 const SNAPSHOT_ADVANCE_NS: i64 = 30 * MILLISECOND as i64;
-/// The share of time for searches of the memory by these snapshots. A search of a large heap takes as long as hundreds of
+/// The inverse of the share of time for searches of the memory by these snapshots. A search of a large heap takes as long as hundreds of
 /// snapshots; if it used up their credit, streams that are known would not be read for many seconds.
 const SAMPLE_SEARCH_SHARE: u64 = 250;
 /// The advance for the first of these searches, and the cap.
@@ -49,7 +49,7 @@ const SAMPLE_SEARCH_CREDIT_NS: i64 = 30 * MILLISECOND as i64;
 
 /// The CPU time of one search. At a fork or an exit the process is stopped.
 const SEARCH_TIME: Duration = Duration::from_millis(250);
-/// The share of time for searches at forks and exits. Without it, a program that forks all the time would mostly stop.
+/// The inverse of the share of time for searches at forks and exits. Without a limit, a program that forks all the time would mostly stop.
 const SEARCH_SHARE: u64 = 20;
 /// The advance and the cap for searches: enough for the hundreds of forks and exits of an ordinary program.
 const SEARCH_CREDIT_NS: i64 = 300 * MILLISECOND as i64;
@@ -282,7 +282,7 @@ impl BufferWatch {
     }
 
     /// Visits the processes that are due and reports the pending bytes of those that sleep. The caller calls this about
-    /// every 20 ms. It returns at once if no process is due.
+    /// every 20 to 100 ms, by backend. It returns at once if no process is due.
     pub fn tick(&mut self, now_ns: u64, sink: &mut EventSink) {
         self.snapshot_credit.earn(now_ns, SNAPSHOT_SHARE, SNAPSHOT_CAP_NS);
         self.sample_search_credit.earn(now_ns, SAMPLE_SEARCH_SHARE, SAMPLE_SEARCH_CREDIT_NS);

@@ -28,7 +28,7 @@ const UNSTOPPED: &str = "the buffers of processes that weir could not stop";
 /// The buffers that a fork(2) may have copied.
 const UNSTOPPED_FORK: &str = "the buffers at a fork(2) by a thread that weir could not stop";
 
-/// All buffers, where nothing tells which programs run.
+/// All buffers: without /proc, weir does not know which programs run.
 const WITHOUT_PROC: &str = "buffers of programs (/proc is not mounted)";
 
 /// The next check of a process. The earliest one is the least.
@@ -198,7 +198,7 @@ impl UnreadableSearch {
     }
 
     /// Finishes with `of_file`, which returns the unreadable buffers of a process with this executable, and with
-    /// `needs_stops`, which tells whether the buffers of such a process are read by stopping it.
+    /// `needs_stops`, which returns whether the buffers of such a process are read by stopping it.
     fn finish_by(
         mut self,
         of_file: impl Fn(&Path) -> Vec<String>,

@@ -104,7 +104,7 @@ pub struct Recorder {
     latest_snapshot_s: f64,
     /// A gap of all processes is in progress.
     in_global_gap: bool,
-    /// Spans (start, end) without recorded calls, in seconds, by PID. PID 0 stands for all processes.
+    /// Spans (start, end) without recorded calls, in seconds, by PID. PID 0 means all processes.
     unobserved_spans: HashMap<u32, Vec<(f64, f64)>>,
     /// The part of a process's calls on sockets that the kernel's totals contain (0 to 1).
     counted_parts: HashMap<(u32, weir_model::Direction), f64>,

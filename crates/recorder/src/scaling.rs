@@ -137,7 +137,7 @@ pub(super) struct Extrapolation {
 }
 
 /// Returns a socket's calls in the gaps (`gaps`, sorted by time): the kernel's totals contain only some of them, and do
-/// not tell which. Returns none if its rate is unknown. `ended_s` is the time of the process's exit.
+/// not show which. Returns none if its rate is unknown. `ended_s` is the time of the process's exit.
 pub(super) fn extrapolation(
     stream: &StreamCounts,
     gaps: &[(f64, f64)],

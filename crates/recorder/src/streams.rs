@@ -18,7 +18,7 @@ pub(super) type StreamKey = (u32, u32, i32, u32, Direction);
 struct StreamState {
     /// Offset in bytes at which the next call starts, if it is known.
     position: Option<u64>,
-    /// End of the last call that moved bytes, whatever lseek(2) followed.
+    /// Offset in bytes at which the last call that moved bytes ended. A later lseek(2) does not change it.
     last_end: Option<u64>,
     /// Largest end of any call, in bytes.
     max_end: u64,

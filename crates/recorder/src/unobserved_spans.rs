@@ -197,7 +197,7 @@ impl Recorder {
         self.streams.all.retain(|stream| stream.is_known() || stream.calls > 0);
     }
 
-    /// Removes at most so many calls and bytes from a process's unknown streams. Returns how many.
+    /// Removes at most this many calls and bytes from a process's unknown streams. Returns how many were removed.
     fn take_from_unknown(&mut self, key: (u32, Direction), (calls, bytes): (f64, f64)) -> KernelTotal {
         let (mut found, wanted) = (
             KernelTotal::default(),

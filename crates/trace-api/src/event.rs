@@ -114,7 +114,7 @@ pub struct RawCall {
     pub result: i64,
     /// A later [`RawCounts`] includes this call, so the recorder does not count it.
     pub counted: bool,
-    /// The requested number of bytes, if the arguments alone do not tell it (vectors).
+    /// The requested number of bytes, if the arguments do not contain it (vectors).
     pub requested_bytes: Option<u64>,
     /// The first bytes that were read or written, at most 64. For pipe(2) and socketpair(2): the two descriptors.
     pub head: Vec<u8>,

@@ -1,7 +1,7 @@
 //! Finds the running kernel's BTF: in /sys, in the file that the user names, or in a kernel image with debug information.
 //!
 //! A file helps where /sys/kernel/btf is hidden, as in some containers. A kernel without BTF of its own cannot check the programs,
-//! whatever weir reads.
+//! even if weir reads BTF from a file.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};

@@ -67,7 +67,7 @@ impl Decoder {
         let Some(head) = shared_types::read::<EventHead>(bytes) else { return ProcessChange::Unchanged };
         match head.kind {
             shared_types::KIND_BUFFER => {}
-            // Every other thread has ended, and a thread that called execve(2) has got the TID of the first one.
+            // Every other thread has ended, and the thread that called execve(2) has taken over the TID of the first one.
             shared_types::KIND_EXEC | shared_types::KIND_EXIT => self.flush_process(head.pid, sink),
             _ => self.flush(head.tid, sink),
         }

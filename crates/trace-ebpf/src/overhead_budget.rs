@@ -14,15 +14,15 @@ const CALM_SHARE: f64 = 0.02;
 const WINDOW_SHARE: f64 = 0.01;
 /// The cap of the credit, in nanoseconds of cost: a build whose linker makes many calls for a moment is observed without a gap.
 const MAX_CREDIT_NS: f64 = 5e6;
-/// The share of time that a gap adds to the credit. It is smaller than [`WINDOW_SHARE`], so that a program with so many calls
-/// loses less in all.
+/// The share of time that a gap adds to the credit. It is smaller than [`WINDOW_SHARE`], so that a program whose calls need gaps is
+/// slowed down less in total.
 const GAP_SHARE: f64 = 0.004;
 /// Credit at the start: with the debt that is allowed, enough for the start-up of a dynamically linked program.
 const INITIAL_CREDIT_NS: f64 = 0.25e6;
 /// Extra credit, once per run, for windows in which the program opens files. Each file may be used differently, so `find` or
 /// `grep -r` over a thousand files is observed without a gap. More would be noticeable in short runs.
 const FILE_CREDIT_NS: f64 = 2.4e6;
-/// A program opens files if one call in so many names a file; reading one small file takes fewer calls.
+/// A program counts as opening files if at least one call in this many names a file; reading one small file takes fewer calls.
 const CALLS_PER_OPEN: u64 = 16;
 /// The shortest sampling window. It bounds the cost before the first poll.
 const MIN_WINDOW_NS: u64 = 3_000_000;

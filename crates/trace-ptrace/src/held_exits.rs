@@ -10,8 +10,8 @@ use weir_sys::{proc, ptrace};
 
 use super::tracer::Tracer;
 
-/// For how long an exit stop is held at most, nanoseconds. A killed thread that waits for a processor beside other load can need
-/// 100 ms and more until its own exit stop, which shows what its last write has written; one in an uninterruptible wait any time.
+/// For how long an exit stop is held at most, nanoseconds. On a busy machine a killed thread can need 100 ms and more to reach its own
+/// exit stop, which shows what its last write has written. In an uninterruptible wait it can need any time.
 const MAX_HELD_NS: u64 = 2_000_000_000;
 
 /// The interval at which held exits are checked, nanoseconds.

@@ -14,7 +14,7 @@ impl GapAttribution<'_> {
     }
 
     /// Returns the streams used before the gap, and whether the process paused between its last call and the gap. A process
-    /// that waits for a CPU or a device makes no calls; what it did before, it does afterwards only if it was in a loop.
+    /// that waits for a CPU or a device makes no calls. It continues afterwards as before only if it was in a loop.
     pub(super) fn used_before_pause(&self) -> (Vec<(FdFile, StreamActivity)>, bool) {
         let gap = self.gap;
         let last_s =

@@ -13,8 +13,8 @@ use weir_walkers::is_go;
 use super::{Tracer, needs_stops};
 use crate::go_exit_watch::has_thread_in_execve;
 
-/// The most processes that ran before the trace and are traced. Each needs descriptors for its breakpoints, of which a process may
-/// have 1024 by default.
+/// The most processes that ran before the trace and are traced. Each needs descriptors for its breakpoints, and weir may have 1024
+/// descriptors by default.
 const MAX_RUNNING: usize = 64;
 /// How long to wait for a process to leave execve(2), which takes it about a millisecond.
 const EXECVE_TIMEOUT: Duration = Duration::from_millis(20);

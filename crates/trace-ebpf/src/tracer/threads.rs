@@ -1,4 +1,4 @@
-//! The threads of a process beside its first one.
+//! The threads of a process other than its first one.
 
 use std::time::{Duration, Instant};
 
