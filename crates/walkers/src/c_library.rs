@@ -62,7 +62,8 @@ fn library(process: &ProcessImages, image: &ElfImage, region: &MappedRegion) -> 
     }
 }
 
-/// The walker of a static C library comes last, but before that of file buffers which hand their bytes to its streams.
+/// Order of the walker of a static C library: after those of mapped files, and before that of libc++'s file buffers, which hand their
+/// bytes to its streams.
 pub(crate) const STATIC_LIBRARY: u64 = u64::MAX - 1;
 
 /// Adds the C library inside a static executable, found by its symbols or else by a search.

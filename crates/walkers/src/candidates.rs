@@ -1,5 +1,5 @@
 //! Resolves contradictions between streams that a search found: an object that was moved leaves a copy at its old
-//! address that looks as valid.
+//! address, which looks valid too.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use crate::stream_buffer::StreamBuffer;
 pub(crate) struct StreamCandidate {
     /// Address of the object. The object may move; its buffer does not, and identifies the stream.
     pub at: u64,
-    /// The object is in its initial state, to which it never returns after its first use. Such an object may be the
-    /// copy that a used one was made from.
+    /// The object is in its initial state, to which it never returns after its first use. It may be the stale copy of an object
+    /// that was moved and then used.
     pub untouched: bool,
     pub stream: StreamBuffer,
 }
 
-/// Returns the valid streams, without duplicates of the same buffer. `is_stale` decides which candidates to drop
-/// where several contradict each other; it gets one of them and all of them. If they still contradict each other, the one
-/// with the most bytes is returned, and [`StreamBuffer::copies`] names all of them.
+/// Returns the valid streams, without duplicates of the same buffer. If candidates of one buffer contradict each other, `is_stale`
+/// decides which to drop: it gets one of them, and the list of all. If the rest still contradict each other, the stream is the
+/// candidate with the most bytes, and [`StreamBuffer::copies`] has all of them.
 pub(crate) fn resolve(
     found_candidates: Vec<StreamCandidate>,
     is_stale: impl Fn(&StreamCandidate, &[StreamCandidate]) -> bool,
@@ -51,7 +51,7 @@ fn resolve_one(
     if !agree(&same) {
         return ambiguous_stream(&same).map(found);
     }
-    // Of several copies that agree, the one that will be written next is unknown.
+    // Of several copies that agree, it is unknown which one the program writes to next.
     let one = same.len() == 1;
     same.into_iter().next().map(|one| found(one.stream)).map(|stream| StreamBuffer {
         watch_address: stream.watch_address.filter(|_| one),
@@ -60,8 +60,7 @@ fn resolve_one(
     })
 }
 
-/// Returns the candidate with the most pending bytes, with all of them as its copies. None if none has any, or if some have unread
-/// bytes.
+/// Returns the candidate with the most pending bytes, with all candidates as its copies. None if one of them has read-ahead bytes.
 fn ambiguous_stream(same: &[StreamCandidate]) -> Option<StreamBuffer> {
     let reads = same.iter().any(|one| one.stream.buffer.unread_bytes > 0);
     let most = same.iter().max_by_key(|one| one.stream.buffer.pending_bytes).filter(|_| !reads)?;

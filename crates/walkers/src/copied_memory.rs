@@ -8,11 +8,11 @@ use crate::stream_buffer::StreamBuffer;
 pub(crate) const MAX_STREAMS: usize = 65536;
 /// A bound for damaged structures: no known program has a larger buffer.
 pub(crate) const MAX_BUFFER: u64 = 1 << 30;
-/// The number of pending and of read-ahead bytes in a [`weir_model::trace::Buffer`].
+/// The most pending and the most read-ahead bytes of which a [`weir_model::trace::Buffer`] has a copy.
 pub(crate) const PENDING_KEPT: u64 = 256;
 pub(crate) const UNREAD_KEPT: u64 = 64;
 
-/// The number of attempts to read a stream that changes meanwhile.
+/// The number of attempts to read a stream that the process changes during the read.
 const TRIES: usize = 4;
 
 /// Returns the 8 bytes at an offset of a copied structure; 0 if it is too short.

@@ -48,7 +48,7 @@ const MAX_DYNAMIC: u64 = 1 << 20;
 const MAX_SYMTAB: u64 = 1 << 20;
 const MAX_STATIC: u64 = 8 << 20;
 
-/// The size at which the cache is cleared; a build runs new programs all the time.
+/// The number of files at which the cache is cleared: a build runs new programs all the time.
 const MAX_CACHE: usize = 1024;
 
 /// Address and size of a symbol, in the image's own addresses.
@@ -327,14 +327,14 @@ fn wanted(name: &[u8]) -> Option<&'static str> {
     KEPT.iter().find(is).copied().or_else(|| is_rust_stdout(name).then_some(RUST_STDOUT))
 }
 
-/// Returns whether the section with the compilers' names has Rust's.
+/// Returns whether Rust's compiler made the file: `.comment` names it, or the file names Rust's pretty printers.
 fn is_rust(sections: &ElfSections) -> bool {
     const MAX_COMMENT: u64 = 4096;
     let text = sections.bytes(".comment", MAX_COMMENT);
     text.unwrap_or(&[]).windows(6).any(|part| part == b"rustc ") || has_rust_printers(sections)
 }
 
-/// Returns whether a debugger shall load Rust's printers. Compilers before Rust 1.73 leave no other name with `-g`.
+/// Returns whether the file asks a debugger to load Rust's pretty printers. Compilers before Rust 1.73 leave no other name with `-g`.
 pub(crate) fn has_rust_printers(sections: &ElfSections) -> bool {
     section_contains(sections, ".debug_gdb_scripts", b"gdb_load_rust_pretty_printers")
 }
@@ -358,8 +358,8 @@ fn go_parts(sections: &ElfSections) -> Option<GoSections> {
     Some(GoSections { functions: named(".gopclntab")?.0, itabs: links.or_else(types)?, data, is_profiled })
 }
 
-/// Recognises both mangling schemes of Rust: _RNvNtNtCs…_3std2io5stdio6STDOUT and _ZN3std2io5stdio6STDOUT17h…E. In old
-/// versions the variable is the function stdout()'s own, and named INSTANCE.
+/// Returns whether a symbol is Rust's `STDOUT`, in both mangling schemes: _RNvNtNtCs…_3std2io5stdio6STDOUT and
+/// _ZN3std2io5stdio6STDOUT17h…E. In old versions the variable is inside the function stdout(), and is named INSTANCE.
 pub(crate) fn is_rust_stdout(name: &[u8]) -> bool {
     let old: [&[u8]; 2] = [b"_ZN3std2io5stdio6STDOUT17h", b"_ZN3std2io5stdio6stdout8INSTANCE17h"];
     let (start, end) = (b"_RNvNtNtCs", b"_3std2io5stdio6STDOUT\0");

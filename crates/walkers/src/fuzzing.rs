@@ -1,5 +1,5 @@
 //! Entry points of fuzz/: each runs the code of one runtime on crafted memory, as a hostile process can have it. The first
-//! words of the memory are what symbols and searches would lead to.
+//! words of the memory are those to which symbols and searches lead.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::{MAX_PENDING, Walker, pending, previews};
 
 /// The address at which the crafted memory begins.
 pub const BASE: u64 = 0x10000;
-/// The bytes that tell how the memory is laid out and when it changes; the memory follows them.
+/// The size of the header of an input, which defines the layout of the memory and its change. The memory follows it.
 pub const HEADER_BYTES: usize = 16;
 /// A process ID that no process has.
 pub(crate) const NO_PROCESS: u32 = u32::MAX;
@@ -26,7 +26,7 @@ const MAX_MEMORY: usize = 256 << 10;
 /// into the next copy, so that a short input makes a long list.
 pub struct CraftedMemory {
     bytes: Vec<u8>,
-    /// After so many reads the word at an index becomes another one.
+    /// A number of reads, the offset of a word in bytes, and the value of that word after more reads than this number.
     change: (u32, usize, [u8; 8]),
     reads: Cell<u32>,
 }
@@ -227,7 +227,7 @@ pub fn mawk(memory: &CraftedMemory) {
     mawk::fuzzing::find(memory, [memory.first(0), memory.first(1), memory.first(2)]);
 }
 
-/// Reads the facts of an executable or library: its symbols, and what shows its runtime.
+/// Reads the facts of an executable or library: its symbols, and the marks of its runtime.
 pub fn elf_image(file: File) {
     let Some(image) = crate::elf_image::read(file) else { return };
     let _address = image.symbol_at("_IO_list_all", BASE);

@@ -19,14 +19,14 @@ const BLOCK: u64 = 256 << 10;
 /// The overlap of two blocks: an object across the end of a block is complete in one of them.
 const OVERLAP: u64 = 64;
 
-/// Bounds one search. In a larger process the search finds what is in its first part. The time also bounds what crafted memory,
-/// in which every word looks like an object, costs.
+/// Bounds one search, which covers only the first part of a larger process. The time limit is also for crafted memory, in which
+/// every word looks like an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SearchBounds {
     bytes: u64,
-    /// The largest mapped size for which the kernel is asked which pages were used.
+    /// The most mapped bytes whose pages are looked up in `/proc/PID/pagemap`.
     mapped: u64,
-    /// CPU time of this thread. Memory that is swapped out may take [`WAITS`] times as long.
+    /// CPU time of this thread. The elapsed time may be [`WAITS`] times as long, for memory that is swapped out.
     time: Duration,
 }
 
@@ -36,7 +36,7 @@ impl SearchBounds {
     const DEFAULT: SearchBounds =
         SearchBounds { bytes: 64 << 20, mapped: 4 << 30, time: Duration::from_millis(250) };
 
-    /// Of one part of a search.
+    /// Returns the bounds of one part of a search.
     fn of_part(bytes: u64) -> SearchBounds {
         SearchBounds { bytes, time: Duration::from_millis(50), ..SearchBounds::DEFAULT }
     }
@@ -46,16 +46,16 @@ thread_local! {
     /// The CPU time of the searches by this thread since [`take_search_ns`].
     static SEARCH_NS: Cell<u64> = const { Cell::new(0) };
     static WHOLE: Cell<SearchBounds> = const { Cell::new(SearchBounds::DEFAULT) };
-    /// A search by this thread has not reached the end of the memory, since [`take_search_cut`].
+    /// Since [`take_search_cut`], a search by this thread has not reached the end of the memory.
     static IS_CUT: Cell<bool> = const { Cell::new(false) };
-    /// Set once nobody waits for the search that this thread makes.
+    /// Set when the result of this thread's search is no longer wanted.
     static UNWANTED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// The CPU time of a search for a user who waits for it.
+/// The CPU time that a search may take while a user waits for its result.
 pub const USER_SEARCH_TIME: Duration = Duration::from_secs(1);
 
-/// Lets each search by this thread take so much CPU time, in place of reading 64 MiB: a gigabyte takes some 0.3 s.
+/// Limits each search by this thread by its CPU time, instead of to 64 MiB. A search reads a gigabyte in about 0.3 s.
 pub fn set_search_time(most: Duration) {
     WHOLE.set(SearchBounds { bytes: u64::MAX, mapped: u64::MAX, time: most });
 }
@@ -75,13 +75,14 @@ pub(crate) fn bounds() -> SearchBounds {
     WHOLE.get()
 }
 
-/// Begins a search for another thread, which has these bounds and sets `is_unwanted` if it does not want the result any more.
+/// Prepares this thread for a search on behalf of another thread, with the bounds of that thread. That thread sets `is_unwanted` to
+/// end the search early.
 pub(crate) fn begin_for_other(bounds: SearchBounds, is_unwanted: Arc<AtomicBool>) {
     WHOLE.set(bounds);
     UNWANTED.set(Some(is_unwanted));
 }
 
-/// Returns whether nobody wants the result of the search that this thread makes.
+/// Returns whether the result of this thread's search is no longer wanted.
 pub(crate) fn is_unwanted() -> bool {
     UNWANTED.with_borrow(|flag| flag.as_ref().is_some_and(|flag| flag.load(Relaxed)))
 }
@@ -89,12 +90,12 @@ pub(crate) fn is_unwanted() -> bool {
 /// The buffers that a search has left out, as the subject of a sentence; see [`take_search_cut`].
 pub const UNSEARCHED: &str = "buffers in the part of the memory that was not searched";
 
-/// As [`take_search_cut`], as a sentence about the process that was searched.
+/// As [`take_search_cut`], but returns a sentence about the process that was searched; None if nothing was left out.
 pub fn take_search_cut_of(pid: u32) -> Option<String> {
     take_search_cut().then(|| format!("{UNSEARCHED} (pid {pid}) may be missing"))
 }
 
-/// Returns what a search finds. With the former results if the search was cut: they may be in the part that was left out.
+/// Returns the results of a search. If it was cut, adds the former results, which may be in the part that was left out.
 pub(crate) fn with_former<T: Ord>(former: BTreeSet<T>, search: impl FnOnce() -> BTreeSet<T>) -> BTreeSet<T> {
     let was_cut = IS_CUT.get();
     let (mut found, is_cut) = with_cut(search);
@@ -105,7 +106,7 @@ pub(crate) fn with_former<T: Ord>(former: BTreeSet<T>, search: impl FnOnce() -> 
     found
 }
 
-/// Returns what a search finds, and whether it was cut. [`take_search_cut`] does not return that.
+/// Returns the results of a search, and whether it was cut. [`take_search_cut`] does not report this search.
 pub(crate) fn with_cut<T>(search: impl FnOnce() -> T) -> (T, bool) {
     let was_cut = IS_CUT.take();
     let found = search();
@@ -131,8 +132,8 @@ pub(crate) fn blocks(pid: u32, memory: &dyn Memory, visit: impl FnMut(u64, &[u8]
     search_whole(pid, memory, ranges_of(&regions, is_heap), visit);
 }
 
-/// As [`blocks`], but reads the main thread's stack, variables of executables and libraries, and then the rest. The first two are small, and
-/// a search of a large heap can be cut.
+/// As [`blocks`], but reads first the main thread's stack and the variables of executables and libraries, which are small, and then
+/// the rest: the search of a large heap can be cut.
 pub(crate) fn touched(pid: u32, memory: &dyn Memory, visit: impl FnMut(u64, &[u8])) {
     let regions = memory.mappings(pid);
     let is_small = |kind: &MappingKind| matches!(kind, MappingKind::Stack | MappingKind::File(_));
@@ -167,8 +168,8 @@ pub(crate) fn touched_part(
     used_blocks(pid, memory, ranges, SearchBounds::of_part(most), always(visit))
 }
 
-/// As [`touched`], for at most `most` bytes of the mappings in which none of some addresses is. Returns the address at which the next
-/// part would begin; None after the last one.
+/// As [`touched`], for at most `most` bytes of the mappings that contain none of the `addresses`. Returns the address at which the
+/// next part would begin; None after the last one.
 pub(crate) fn touched_outside(
     pid: u32,
     memory: &dyn Memory,
@@ -211,7 +212,7 @@ pub(crate) fn touched_near(
     used_blocks(pid, memory, ranges, SearchBounds::of_part(most), always(visit));
 }
 
-/// Returns ranges in order of their addresses, those united that overlap.
+/// Returns the ranges sorted by address. Ranges that overlap or touch are merged.
 fn united(ranges: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     let mut sorted: Vec<(u64, u64)> = ranges.collect();
     sorted.sort_unstable();
@@ -234,7 +235,8 @@ fn ranges_of(
     searched.map(|one| (one.start, one.end))
 }
 
-/// Returns whether mappings of a kind can have objects. The variables of an executable or library share pages with its file.
+/// Returns whether mappings of a kind can have objects. The variables of an executable or library are in private mappings of its
+/// file.
 fn is_touched(kind: &MappingKind) -> bool {
     kind.is_memory() || matches!(kind, MappingKind::File(_))
 }

@@ -63,7 +63,7 @@ fn joined(first: &OsStr, separator: &str, second: Option<OsString>) -> OsString 
 pub enum IgnoresEnvironment {
     /// No argument has this effect.
     Never,
-    /// One of these letters in an option before the script or one of the words `end`.
+    /// One of these letters in a word with one dash, among the first words that begin with a dash and are none of the words `end`.
     #[allow(missing_docs)]
     OptionLetters { letters: &'static [char], end: &'static [&'static str] },
     /// One of these words anywhere.

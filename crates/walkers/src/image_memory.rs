@@ -5,7 +5,7 @@ use std::path::Path;
 use weir_sys::maps::{MappedRegion, MappingKind, writable_ranges};
 use weir_sys::memory::Memory;
 
-/// Bounds the time that the search adds to a buffer snapshot.
+/// The most bytes of writable memory that are searched: bounds the time that the search adds to a buffer snapshot.
 const MAX_SEARCH: u64 = 2 << 20;
 
 /// The address ranges of an image: its writable memory, its code, and all of it.

@@ -123,7 +123,7 @@ pub trait Walker: Send {
         None
     }
 
-    /// Returns the number of a log's records that the program keeps as objects, and has made no bytes of.
+    /// Returns the number of log records that the program keeps as objects and has not formatted yet.
     fn kept_records(&self, memory: &dyn Memory) -> u64 {
         let _ = memory;
         0
@@ -141,15 +141,15 @@ pub trait Walker: Send {
         Vec::new()
     }
 
-    /// Returns the addresses of the streams of the last read inside of which a thread is, also of empty ones. None if
+    /// Returns the addresses of those streams of the last read in which a thread is executing, also of empty ones. Empty if
     /// that is unknown.
     fn streams_in_use(&self, memory: &dyn Memory) -> Vec<u64> {
         let _ = memory;
         Vec::new()
     }
 
-    /// Returns the number of bytes of CPython's objects before their count of references and their type, which only a
-    /// free-threaded interpreter has. All fields come so much later.
+    /// Returns the number of bytes in CPython's objects before their count of references and their type. Only in a
+    /// free-threaded interpreter it is not 0. The offsets of all fields grow by this number.
     fn bytes_before_counts(&self) -> u64 {
         0
     }
@@ -177,8 +177,8 @@ pub trait Walker: Send {
         let _ = objects;
     }
 
-    /// Tells the walker the process's writes before a read. A walker that searches for streams judges by them which bytes
-    /// are surely not written yet.
+    /// Gives the walker the writes of the process before a read. A walker that searches for streams decides by them which
+    /// bytes are certainly not written yet.
     fn note_writes(&self, epoch: &WriteEpoch) {
         let _ = epoch;
     }
@@ -207,13 +207,13 @@ pub trait Walker: Send {
         let _ = due_search;
     }
 
-    /// Returns what the walker knows by its searches, for [`Walker::adopt_searches`] of the next walker of the same image.
+    /// Returns the results of the walker's searches, for [`Walker::adopt_searches`] of the next walker of the same image.
     fn searches(&self) -> Option<&dyn Any> {
         None
     }
 
-    /// Continues the searches of a former walker of the same image and process, with all that they have shown. Ignores those of
-    /// another kind of walker.
+    /// Continues the searches of a former walker of the same image and process, with their results. Ignores those of another
+    /// kind of walker.
     fn adopt_searches(&self, former: &dyn Any) {
         let _ = former;
     }

@@ -11,7 +11,7 @@ use crate::runtime_entry::section_contains;
 /// the functions that it imports.
 const MARKS: [(Logger, &[u8]); 2] = [(Logger::Spdlog, b"N6spdlog"), (Logger::Glog, b"N6google10LogMessage")];
 
-/// Returns the logger that an executable contains or imports; None for none, and if the file cannot be read.
+/// Returns the logger that an executable contains or imports; None if it has none, or if the file cannot be read.
 pub fn logger_of(executable: &Path) -> Option<Logger> {
     let elf = ElfFile::open(executable)?;
     let sections = elf.sections().ok()?;

@@ -18,7 +18,7 @@ impl OpenDescriptors {
         OpenDescriptors { pid, ..OpenDescriptors::default() }
     }
 
-    /// Returns whether a descriptor is open for writing, or else for reading.
+    /// Returns whether a descriptor is open for writing; if not `writes`, whether it is open for reading.
     pub fn open_for(&self, fd: i32, writes: bool) -> bool {
         let mode = *self
             .known

@@ -5,7 +5,7 @@
 pub struct OutsideWrite {
     /// The reason why only the program can write the bytes while it lives; None if weir can.
     pub early_refusal: Option<&'static str>,
-    /// The same after its end: the bytes are saved in a file of their own.
+    /// The same after the end of the program: weir then saves the bytes in a file of their own.
     pub refusal: Option<&'static str>,
     /// The bytes are records that end with this byte. One write to a pipe has whole records, as the program's own.
     pub record_end: Option<u8>,

@@ -35,7 +35,7 @@ pub struct PendingBytes {
     pub data_address: Option<u64>,
     /// The word in which the runtime notes that it has put or written bytes; None: unknown.
     pub note: Option<CountWord>,
-    /// Where the runtime takes the file's position to be, if it sets the position back without a flush.
+    /// The file position that the runtime assumes, if it can set the position back to it without a flush.
     pub position: Option<u64>,
     /// Where a flush writes the bytes if it moves the file's offset first; None: at the offset that the file has.
     pub flush_position: Option<FlushPosition>,
@@ -43,14 +43,14 @@ pub struct PendingBytes {
     pub inner: Option<InnerStream>,
     /// The two streams that hold the bytes, see [`crate::join_pending`]; None: one stream holds them.
     pub joined: Option<JoinedStreams>,
-    /// The largest number of bytes that can remain in the stream: the room at the place where they must be.
+    /// The most bytes that can remain in the stream after a partial write: the size of the memory that must hold them.
     pub(crate) remainder_most: u64,
     /// A flush hands the bytes to a line buffer, which writes the complete lines at once and keeps the rest.
     pub(crate) by_lines: bool,
-    /// The bytes of a stream that a search found are surely not written yet.
+    /// A search found the stream, and its bytes are certainly not written yet.
     pub(crate) unwritten: bool,
-    /// Copies of the stream, one of which the program uses, if it is unknown which; or a mark that the descriptor may be that of
-    /// another stream. The stream is the copy with the most bytes.
+    /// The copies of the stream, if it is unknown which one the program uses; this stream is the one with the most bytes. A copy
+    /// with the descriptor -1 marks that the descriptor may belong to another stream.
     pub copies: Vec<StreamCopy>,
     /// Only the end of its file shows how many bytes are pending. peek, flush and trace leave the stream out.
     pub(crate) is_ambiguous: bool,
@@ -58,7 +58,7 @@ pub struct PendingBytes {
     pub outside: OutsideWrite,
 }
 
-/// A copy of a stream with its own number of bytes. A move leaves one behind; it is used no more.
+/// A copy of a stream with its own number of bytes. A move of the object leaves a copy behind, which the program no longer uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamCopy {
     /// Descriptor in the process; -1 if the descriptor is that of another stream.
@@ -70,8 +70,8 @@ pub struct StreamCopy {
 }
 
 impl PendingBytes {
-    /// Returns how many of the first bytes can be written while the process lives. Those of a stream that a search found
-    /// must be surely unwritten. Those that a flush hands to another stream are written by the program only.
+    /// Returns how many of the first bytes can be written while the process lives. The bytes of a stream that a search found
+    /// must be certainly unwritten. Bytes that a flush hands to another stream are written by the program only.
     pub fn early_len(&self) -> usize {
         if self.outside.early_refusal.is_some()
             || self.inner.is_some()
@@ -91,7 +91,7 @@ impl PendingBytes {
         self.found_by_search && self.data_address.is_some() && self.inner.is_none() && !self.by_lines
     }
 
-    /// Returns the stream with the first `len` bytes, after it was found out that these are pending.
+    /// Returns the stream with only its first `len` bytes, which are now known to be the pending ones.
     #[must_use]
     pub fn with_decided(mut self, len: usize) -> PendingBytes {
         let is_live = |one: &&StreamCopy| one.fd == self.fd && one.pending_bytes == len as u64;
@@ -135,7 +135,7 @@ impl PendingBytes {
     }
 
     /// Returns the stores that note the first `taken` bytes as written and change nothing else. Code of the program that puts a byte
-    /// inline holds only the address of the next byte, which stays. None for a runtime that is not known to be so.
+    /// inline holds only the address of the next byte, which stays. None for a runtime of which this is not known.
     pub fn noted_as_written(&self, taken: usize) -> Option<Vec<MemoryStore>> {
         let is_own =
             self.walker == RuntimeId::GLIBC && self.joined.is_none() && !self.partial_stores.is_empty();
@@ -160,7 +160,7 @@ impl PendingBytes {
 }
 
 /// Where a flush writes the bytes of a stream that has read ahead in a file for reading and writing: before it writes, it moves
-/// the file's offset back from the end of what it has read.
+/// the file's offset back from the end of the read-ahead bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlushPosition {
     /// The file's offset before the flush moves it; None: unknown.

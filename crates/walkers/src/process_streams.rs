@@ -6,8 +6,8 @@ use weir_sys::memory::{LimitedContent, LimitedMemory, Memory};
 use crate::joined_streams::join_buffers;
 use crate::{DueSearch, MAX_BUFFER, PENDING_KEPT, PendingBytes, ThreadRegisters, Walker};
 
-/// The number of pending bytes that weir reads of one process, unless the user sets another: far more than programs have. With all
-/// else weir fills at most 64 MiB for a process.
+/// The most pending bytes that weir reads of one process, unless the user sets another limit. Real programs have far fewer. Together
+/// with other data weir uses at most 64 MiB for a process.
 pub const MAX_PENDING: u64 = weir_model::flush::DEFAULT_LIMIT;
 
 /// The pending bytes of a process.

@@ -74,7 +74,7 @@ pub fn detect_runtime(names: ProgramNames<'_>, sections: Option<&ElfSections>) -
     runtimes().iter().find(is_named).or_else(compiled).copied().unwrap_or(&crate::runtimes::glibc::RUNTIME)
 }
 
-/// Returns the runtime that an executable's sections show; None for C, and if they do not tell.
+/// Returns the runtime that an executable's sections show; None for C, and if they show none.
 fn compiled_runtime(sections: &ElfSections) -> Option<RuntimeId> {
     let fits =
         |entry: &&&RuntimeEntry| matches!(entry.detection, ProgramDetection::Executable(is) if is(sections));

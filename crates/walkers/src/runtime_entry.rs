@@ -51,7 +51,7 @@ pub struct UnreachedBuffers {
     /// The beginnings of these options, for example `--stdout` or `--stdout none`.
     pub options: &'static [&'static str],
     /// Returns whether a program with this executable, by its sections and its path, can have such buffers. True if the
-    /// executable does not tell.
+    /// executable does not show it.
     pub possible: fn(&ElfSections, &Path) -> bool,
     /// A walker reads and drains the buffers, so a short delay from outside substitutes for the modes none and line.
     pub is_drained: bool,
@@ -78,7 +78,7 @@ impl UnreachedBuffers {
     }
 }
 
-/// How the processes with buffers of a runtime are found that no walker reads.
+/// How to find the processes that have buffers of a runtime which no walker reads.
 #[derive(Debug)]
 pub struct UnreadableEntry {
     /// The buffers in a sentence, for example "Java's own buffers".
@@ -181,7 +181,7 @@ impl RuntimeEntry {
         }
     }
 
-    /// Returns the entry with what its runtime does not permit.
+    /// Returns the entry with the limits of its runtime.
     pub(crate) const fn with_limits(mut self, limits: RuntimeLimits) -> Self {
         self.facts.limits = limits;
         self
@@ -209,12 +209,12 @@ pub fn runtime_by_id(id: RuntimeId) -> Option<&'static RuntimeEntry> {
     runtimes().iter().find(|entry| entry.facts.id == id).copied()
 }
 
-/// Tells that no executable shows the runtime: it is in a library of its own.
+/// Returns false: the runtime is in a library of its own, so no executable shows it.
 pub(crate) fn never_linked(_sections: &ElfSections) -> bool {
     false
 }
 
-/// Returns whether the sections of an executable are so; None if the file cannot be read.
+/// Returns the answer of `is_so` for the sections of an executable; None if the file cannot be read.
 pub(crate) fn in_file(executable: &Path, is_so: impl Fn(&ElfSections) -> bool) -> Option<bool> {
     Some(is_so(&ElfFile::open(executable)?.sections().ok()?))
 }

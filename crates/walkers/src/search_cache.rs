@@ -25,8 +25,8 @@ struct ObservedObject {
     content: u64,
     /// The first snapshot in a row with this object.
     since: u64,
-    /// The last snapshot at which the number of pending bytes was another one than before, with the same buffer: the object was
-    /// no stale copy then.
+    /// The last snapshot at which the number of pending bytes differed from the snapshot before, with the same buffer: the
+    /// object was no stale copy then.
     changed: Option<u64>,
     /// The token of the file; None if it is not open or no writes are known.
     token: Option<WriteToken>,
@@ -52,7 +52,8 @@ pub enum DueSearch {
     /// The snapshot waits for its result.
     #[default]
     Now,
-    /// Another thread makes it, and a later snapshot has the result. The snapshot waits only for a search that was asked for.
+    /// Another thread searches, and a later snapshot has the result. A snapshot waits only for a search that
+    /// [`crate::Walker::search_again`] requested.
     Beside,
     /// A later snapshot makes it.
     Deferred,
@@ -72,7 +73,7 @@ pub(crate) struct SearchCache<T> {
     observed: BTreeMap<u64, ObservedObject>,
     /// The number of snapshots.
     snapshots: u64,
-    /// The process's writes before this snapshot; None if nobody counts them.
+    /// The process's writes before this snapshot; None if they are not counted.
     epoch: Option<WriteEpoch>,
 }
 
@@ -127,7 +128,7 @@ impl<T: Found> SearchCache<T> {
         }
     }
 
-    /// Takes the result of a search beside. Returns whether one still runs.
+    /// Takes the result of the search by the other thread, if it has ended. Returns whether a search still runs.
     fn take_result(&mut self) -> bool {
         match self.beside.poll() {
             SearchState::None => {}
@@ -169,7 +170,7 @@ impl<T: Found> SearchCache<T> {
         (self.next, self.is_asked) = (None, true);
     }
 
-    /// Continues with what another cache of the same process knows. A search is due.
+    /// Replaces this cache by another one of the same process, and makes a search due.
     pub fn continue_from(&mut self, former: SearchCache<T>) {
         *self = SearchCache { next: None, ..former };
     }
@@ -183,8 +184,8 @@ impl<T: Found> SearchCache<T> {
         self.epoch.as_ref().is_some_and(|epoch| epoch.none_yet)
     }
 
-    /// Records the candidates of this snapshot. `is_first` tells whether nothing was ever written to the file of a
-    /// candidate. It gets whether the process has made no write at all.
+    /// Records the candidates of this snapshot. `is_first` returns whether nothing was ever written to the file of a candidate; its
+    /// second argument is the result of [`SearchCache::is_none_written`].
     pub fn record(
         &mut self,
         pid: u32,
@@ -221,19 +222,19 @@ impl<T: Found> SearchCache<T> {
         self.observed = observed;
     }
 
-    /// Returns whether the pending bytes of an object were seen to change.
+    /// Returns whether the number of pending bytes of an object has changed between two snapshots.
     pub fn has_changed(&self, address: u64) -> bool {
         self.observed.get(&address).is_some_and(|observed| observed.changed.is_some())
     }
 
-    /// Returns whether the pending bytes of an object are surely not written yet.
+    /// Returns whether the pending bytes of an object are certainly not written yet.
     pub fn are_unwritten(&self, address: u64) -> bool {
         let observed = self.observed.get(&address);
         observed.is_some_and(|observed| observed.unwritten.is_some() && observed.unwritten == observed.token)
     }
 
-    /// Returns whether another of these objects was seen to change between two snapshots that had this one too, and this one has not
-    /// changed since then. A copy that a search has just found is not stale: the program may have moved the object to it.
+    /// Returns whether another of the objects `all` has changed between two snapshots that both had this object, and this object has
+    /// not changed since then. A copy that a search has just found is not stale: the program may have moved the object to it.
     pub fn is_stale_copy(&self, address: u64, all: &[u64]) -> bool {
         let Some(own) = self.observed.get(&address) else { return false };
         let last = own.changed.map_or(own.since, |changed| changed.max(own.since));

@@ -1,6 +1,6 @@
-//! Makes searches of memory on a thread of its own, so that a tracer handles the stops of its tracees meanwhile.
+//! Searches memory on a separate thread, so that a tracer can handle the stops of its tracees during a search.
 //!
-//! One thread searches for one other thread: its searches take one after the other at most the time of one processor.
+//! Each thread has one such helper, which makes its searches one after the other: they use at most one processor.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) struct SearchResult<T> {
 }
 
 impl<T> SearchResult<T> {
-    /// Searches by this thread.
+    /// Makes a search on this thread, and measures it.
     pub fn of(search: impl FnOnce() -> T) -> SearchResult<T> {
         let begun = Instant::now();
         let (found, is_cut) = heap_search::with_cut(search);
@@ -77,7 +77,7 @@ pub(crate) enum SearchState<T> {
 }
 
 impl<T: Send + 'static> SearchBeside<T> {
-    /// Begins a search. Returns it if there can be no other thread.
+    /// Begins a search on the other thread. Fails with the search itself if that thread cannot be started.
     pub fn begin<S: FnOnce() -> T + Send + 'static>(&mut self, search: S) -> Result<(), S> {
         let Some(searcher) = searcher() else { return Err(search) };
         let (give, result) = mpsc::channel();
@@ -90,13 +90,13 @@ impl<T: Send + 'static> SearchBeside<T> {
         };
         self.0 = Some(RunningSearch { result, is_unwanted });
         if searcher.send(Box::new(work)).is_err() {
-            // It has panicked; the next search starts another one.
+            // The thread has panicked; the next search starts another one.
             SEARCHER.set(None);
         }
         Ok(())
     }
 
-    /// Returns the result of the search once.
+    /// Returns the state of the search. A result is returned once; afterwards the state is [`SearchState::None`].
     pub fn poll(&mut self) -> SearchState<T> {
         let Some(running) = &self.0 else { return SearchState::None };
         let state = match running.result.try_recv() {
@@ -120,7 +120,7 @@ fn searcher() -> Option<Sender<Work>> {
         if searcher.is_none() {
             let (give, take) = mpsc::channel::<Work>();
             let run = move || {
-                // They are for the thread that waits for its tracees: a signal interrupts its call.
+                // A signal must interrupt the wait of the thread that has the tracees, so this thread must not take it.
                 block_all();
                 take.into_iter().for_each(|work| work());
             };

@@ -82,8 +82,8 @@ impl StreamBuffer {
         has_bytes && (!self.drain_stores.is_empty() || self.is_drained_when_stopped)
     }
 
-    /// Returns the stream without what is needed to write its bytes from outside: functions of the program's own decide what
-    /// becomes of them.
+    /// Returns the stream without the data for a write from outside, because functions of the program itself handle its
+    /// bytes.
     pub(crate) fn only_shown(mut self) -> StreamBuffer {
         self.buffer.found_by_search = true;
         StreamBuffer { watch_address: self.watch_address, ..StreamBuffer::of(self.buffer) }

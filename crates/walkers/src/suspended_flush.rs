@@ -19,7 +19,7 @@ pub struct SuspendedFlush {
     pub registers: ThreadRegisters,
     /// The addresses of the [`crate::CountWord`] of those streams.
     pub notes: Vec<u64>,
-    /// A word of the runtime that asks the thread to yield, and a value that does not.
+    /// The address of the word by which the runtime asks the thread to yield, and a value that does not ask for it.
     pub yield_word: (u64, u64),
 }
 

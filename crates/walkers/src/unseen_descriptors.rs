@@ -15,7 +15,7 @@ use crate::{ProgramDetection, Walker, runtime_of};
 
 /// The most descriptors that are read of one process, at about 10 µs each.
 const MAX_DESCRIPTORS: usize = 1024;
-/// The most forks between a process and the one that executed its program that are followed.
+/// The most generations of forks that are followed from a process to the one that executed its program.
 const MAX_FORKS: usize = 16;
 /// The most files that a sentence names one by one, so that it stays within a few lines.
 const MAX_NAMED: usize = 4;
@@ -34,9 +34,9 @@ pub struct UnseenDescriptor {
 }
 
 /// Returns the regular files and pipes that a process has open for writing only, in the order of their descriptors, without
-/// those in `known`, those of its parent, and the pipes that it reads itself. None in execve(2).
+/// those in `known`, those of its parent, and the pipes that it reads itself. Empty during execve(2).
 pub fn unseen_descriptors(pid: u32, known: &[i32]) -> Vec<UnseenDescriptor> {
-    // A read of its descriptors would wait for the file that it executes.
+    // A read of the descriptors would block until the executable is loaded.
     if process_status::is_executing(pid) {
         return Vec::new();
     }
@@ -77,8 +77,8 @@ fn is_inherited(starter: Option<u32>, one: &UnseenDescriptor) -> bool {
     starter.is_some_and(|starter| proc::descriptor(starter, one.fd).as_ref() == Some(&one.path))
 }
 
-/// Returns the nearest ancestor of a process that runs another program: what both have open was opened for a purpose of the
-/// ancestor's, also if processes of the same program have forked in between.
+/// Returns the nearest ancestor of a process that runs another program. A file that both have open serves a purpose of the ancestor,
+/// also if processes of the same program have forked in between.
 fn ancestor_of_other_program(pid: u32) -> Option<u32> {
     let program = |pid: u32| std::fs::read_link(executable::link(pid)).ok();
     let parent = |pid: &u32| Some(proc::status(*pid)?.ppid as u32).filter(|parent| *parent > 1);
@@ -149,7 +149,7 @@ pub fn unseen_at_kill((pid, tid): (u32, u32), walkers: &[Box<dyn Walker>], known
             "if {comm} ({pid}) kept output in {PHP_BUFFERS}, it is lost: weir cannot read it"
         ));
     }
-    // A pipe without a name beside the standard streams is of the program that started this one, or between its processes.
+    // An unnamed pipe, except as a standard stream, comes from the program that started this one, or connects its processes.
     descriptors.retain(|one| one.fd <= 2 || one.path.exact().starts_with('/'));
     if holder == Holder::Node {
         // Those of the standard streams have a queue only while a pipe is full: see `queued_at_exit`.
@@ -163,7 +163,7 @@ pub fn unseen_at_kill((pid, tid): (u32, u32), walkers: &[Box<dyn Walker>], known
 }
 
 /// Returns a sentence about the bytes that the process `pid` of Node, in its exit stop, can have queued for its standard streams:
-/// Node queues what a full pipe does not take, and process.exit does not wait for the reader.
+/// Node queues the bytes that a full pipe does not take, and process.exit does not wait for the reader.
 pub fn queued_at_exit((pid, tid): (u32, u32)) -> Option<String> {
     let is_full = |fd: &i32| {
         let access = fdinfo(tid, *fd).map(|info| info.flags & libc::O_ACCMODE);
@@ -181,7 +181,7 @@ pub fn queued_at_exit((pid, tid): (u32, u32)) -> Option<String> {
     ))
 }
 
-/// Returns whether a pipe that a process writes to has no room, as a write that does not block finds it.
+/// Returns whether a pipe that a process writes to is full, so that a write(2) with O_NONBLOCK would fail with EAGAIN.
 fn is_full_pipe(pid: u32, fd: i32) -> bool {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(pipe) = open(format!("/proc/{pid}/fd/{fd}"), flags, Mode::empty()) else { return false };
@@ -204,7 +204,7 @@ enum Holder {
 }
 
 impl Holder {
-    /// Returns what a process may keep bytes in; None if it is a program of a known runtime.
+    /// Returns the kind of program that a process is; None if it is a program of a known runtime.
     fn of(pid: u32, walkers: &[Box<dyn Walker>]) -> Option<Holder> {
         let of_c = [RuntimeId::GLIBC, RuntimeId::MUSL, RuntimeId::CPP, RuntimeId::LIBWEIR];
         if walkers.iter().any(|walker| !of_c.contains(&walker.runtime())) {

@@ -1,8 +1,8 @@
 //! The writes that a process has made so far, by which a walker judges whether the bytes of a stream are unwritten.
 //!
 //! A search of the memory finds copies of streams that are no longer used, and streams in the middle of a flush. Their
-//! bytes may be written already. But a stream that was seen to grow while its file got no write holds only bytes that
-//! are not written: before the growth, a flush of it would have emptied it first.
+//! bytes may be written already. But if a stream has more pending bytes than at the snapshot before, and its file got no
+//! write in between, none of these bytes is written: a flush would have emptied the stream before it grew.
 
 use std::collections::HashMap;
 
