@@ -100,7 +100,7 @@ fn check_buffers(buffers: &BTreeMap<String, Buffer>) {
     assert!(!buffers.contains_key("closed"));
 }
 
-/// The same walkers find the buffer of a moved object, and a new one, without being told to search.
+/// The same walkers find the buffer of a moved object, and a new one, without a request to search.
 fn check_late(waiting: &mut Waiting, dir: &Path, walkers: &[Box<dyn Walker>]) {
     let before = pending(waiting, walkers);
     assert_eq!(before["heap"].bytes, b"heap12");

@@ -71,7 +71,7 @@ fn check(test: &str, flags: &[&str], stack_is_known: bool) {
     let stdout: Vec<_> = found.iter().filter(|one| one.fd == 1).map(|one| text(&one.pending)).collect();
     match stack_is_known {
         true => assert_eq!(stdout, ["in stdout, and after it moved"]),
-        // The stale copy of the stack contradicts the current one, and nothing tells which is stale.
+        // The stale copy of the stack contradicts the current one, and nothing shows which one is stale.
         false => assert!(stdout.is_empty() || stdout == ["in stdout, and after it moved"], "{stdout:?}"),
     }
     let unread: Vec<_> = found.iter().filter(|one| waiting.name(one.fd) == "input").collect();

@@ -52,7 +52,7 @@ fn check(test: &str, flags: &[&str]) {
     for (name, _) in PENDING {
         assert_eq!(of_both(name), [RuntimeId::GLIBC, RuntimeId::CPP], "{name} {flags:?}");
     }
-    // A function of the program's own decides what becomes of the bytes.
+    // A function of the program itself handles the bytes.
     let searched = pending.iter().filter(|one| one.found_by_search);
     assert_eq!(searched.map(|one| waiting.name(one.fd)).collect::<Vec<_>>(), ["counting"]);
     // The order that `weir peek` shows.

@@ -1,4 +1,4 @@
-//! Tests which buffers are said to be unreadable.
+//! Tests which buffers are reported as unreadable.
 
 mod support;
 

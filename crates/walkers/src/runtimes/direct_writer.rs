@@ -11,7 +11,7 @@ const NO_STREAM: RuntimeFix = RuntimeFix::NoEffect(
 
 const NO_PENDING: RuntimeFix = RuntimeFix::NotNeeded("it has no stream with pending data");
 
-/// From their usage messages and the variables that they read. A text of all coreutils would confirm any of them.
+/// Texts of their usage messages, and names of variables that they read. A text that all coreutils have would confirm any of them.
 const MARKS: [&str; 8] = [
     "Concatenate FILE(s) to standard output",
     "Copy a file, converting and formatting",

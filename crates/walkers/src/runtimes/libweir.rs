@@ -41,7 +41,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     ..RuntimeEntry::stdio("libweir", "libweir", 300, ProgramDetection::Never)
 };
 
-/// Returns whether an executable imports libweir or contains it. A stripped one does not tell.
+/// Returns whether an executable imports libweir or contains it. False for a stripped one that contains it.
 fn uses_libweir(sections: &ElfSections) -> bool {
     sections.imports(b"weir_flush") || sections.any_symbol(false, |name| name == b"weir_flush") == Some(true)
 }
@@ -227,7 +227,7 @@ fn add_outside_write(
 
 /// Adds the stores that drain the stream as the library's timer does: the bytes count as drained and written, and the owner
 /// resets the offsets later. Their sum is the number of bytes that the stream has accepted, by which weir_sync and weir_commit
-/// see what is new. A known file position becomes unknown, and the library reads it again when needed.
+/// recognise new bytes. A known file position becomes unknown, and the library reads it again when needed.
 fn add_drain(
     memory: &dyn Memory,
     at: u64,

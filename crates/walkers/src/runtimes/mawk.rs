@@ -28,7 +28,7 @@ use crate::{
     WalkerEntry,
 };
 
-/// A program of mawk is shorter.
+/// The most bytes that are searched in the file of a program: programs of mawk are shorter.
 const MAX_PROGRAM_BYTES: u64 = 1 << 20;
 
 /// mawk fills its input buffer before it processes the first line of a pipe, unless it is interactive.

@@ -1,4 +1,4 @@
-//! Static programs without streams of a C library: in assembly, in C without its library, in Zig. Nothing of theirs can be changed.
+//! Static programs without streams of a C library: in assembly, in C without its library, in Zig. weir cannot change how they write.
 
 use weir_model::{RuntimeFix, RuntimeFixes};
 use weir_sys::elf::{ElfSections, StaticSegment};
@@ -22,7 +22,7 @@ pub(crate) static RUNTIME: RuntimeEntry = {
     entry
 };
 
-/// Returns whether a program has surely no stream that a walker reads, and starts no other program, which could have one.
+/// Returns whether a program certainly has no stream that a walker reads, and starts no other program, which could have one.
 fn is_without_streams(sections: &ElfSections) -> bool {
     sections.static_segments().is_some_and(|segments| {
         !segments.iter().any(|one| has_streams(one) || can_execute_program(one))
@@ -35,7 +35,7 @@ fn is_without_streams(sections: &ElfSections) -> bool {
 const GO_SECTIONS: [&str; 2] = [".gopclntab", ".note.go.buildid"];
 
 /// Bytes of code or constants that only a program with streams has: the modes that musl's fopen(3) and fdopen(3) accept, and the
-/// magic number of libweir's streams. The third ones name Free Pascal's compiler.
+/// magic number of libweir's streams. The third mark is the name of Free Pascal's compiler.
 const MARKS: [&[u8]; 3] = [b"rwa\0", &libweir::STREAM_MAGIC.to_le_bytes(), b"FPC "];
 
 /// Returns whether a segment contains a standard stream of glibc or musl, or a mark of another stream.
@@ -59,7 +59,7 @@ fn begins_as_standard_of_musl(bytes: &[u8]) -> bool {
     bytes.get(..musl::FILE_BYTES).is_some_and(is)
 }
 
-/// Returns whether code contains the number of execve(2) or execveat(2): what such a program starts can have streams.
+/// Returns whether code contains the number of execve(2) or execveat(2): a program that it starts can have streams.
 fn can_execute_program(segment: &StaticSegment) -> bool {
     const NUMBERS: [[u8; 4]; 2] = [59u32.to_le_bytes(), 322u32.to_le_bytes()];
     /// `push $59` and `mov $59, %al`, shortly before `syscall`.

@@ -1,4 +1,4 @@
-//! Node.js: process.stdout is written at once, and queues what a full pipe does not take; no walker reads the queues of streams.
+//! Node.js: process.stdout is written at once, and queues bytes that a full pipe does not take; no walker reads the queues of streams.
 
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 

@@ -99,7 +99,7 @@ fn is_cpp(sections: &ElfSections) -> bool {
         || contains_libcxx(sections)
 }
 
-/// Returns whether the executable contains libstdc++ itself, so that no import shows what the program uses.
+/// Returns whether the executable contains libstdc++ itself, so that its imports do not show which parts the program uses.
 fn is_linked_in(sections: &ElfSections) -> bool {
     let shared = |name: &&[u8]| name.starts_with(b"libstdc++.");
     !sections.needed().is_some_and(|names| names.iter().any(shared))
@@ -124,7 +124,7 @@ fn can_have_file_buffers(sections: &ElfSections) -> bool {
 }
 
 /// Returns whether a program imports a writing stream or file buffer of wide characters, or contains those of libc++, which are always
-/// types of the program. A static program with libstdc++ does not tell.
+/// types of the program. False for a static program with libstdc++, which shows neither.
 fn has_wide_buffers(sections: &ElfSections) -> bool {
     const WIDE: [&[u8]; 3] = [b"basic_ofstreamIw", b"basic_fstreamIw", b"basic_filebufIw"];
     const STANDARD_STREAMS: [&[u8]; 3] = [b"_ZSt5wcout", b"_ZSt5wcerr", b"_ZSt5wclog"];
@@ -146,7 +146,7 @@ fn has_wide_buffers_of_libcxx(sections: &ElfSections) -> bool {
             || !contains(b"NSt3__114basic_ifstreamIw"))
 }
 
-/// Returns whether a dynamic symbol of the executable fits. True if the file does not tell.
+/// Returns whether a dynamic symbol of the executable fits. True if its symbols cannot be read.
 fn imports(sections: &ElfSections, is: impl FnMut(&[u8]) -> bool) -> bool {
     sections.any_symbol(true, is).unwrap_or(true)
 }

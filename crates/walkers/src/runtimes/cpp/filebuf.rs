@@ -90,9 +90,8 @@ pub(super) fn is_open(object: &[u8; OBJECT_BYTES]) -> bool {
         && file > u64::from(u16::MAX)
 }
 
-/// Reads an open file buffer with this descriptor. `converts` tells whether its facet can change the bytes that it
-/// writes; their number is then known, but not the bytes. Returns None if the fields contradict each other, as during
-/// a change.
+/// Reads an open file buffer with this descriptor. `converts` returns whether its facet can change the bytes that it
+/// writes: then only their number is known. Returns None if the fields contradict each other, as during a change.
 pub(super) fn stream(
     memory: &dyn Memory,
     at: u64,

@@ -1,7 +1,7 @@
 //! The file buffers of libc++: of std::ofstream and std::fstream. Its std::cout writes through the C library's stdout always.
 //!
-//! They are found as those of libstdc++, by their virtual tables and their FILEs. Each executable or library that uses one has
-//! the type of its own, and all use that of the first.
+//! They are found as those of libstdc++, by their virtual tables and their FILEs. Each executable or library that uses a file buffer
+//! contains the type, and all of them use the type of the first one.
 
 use std::cell::RefCell;
 
@@ -115,7 +115,7 @@ impl Walker for LibcxxStreams {
         let mut pending = self.pending(memory);
         for one in &mut pending {
             let lock = one.inner.map(|inner| inner.lock);
-            // A thread that wakes another one has given the lock back, and has not noted yet that the bytes are handed over.
+            // A thread that wakes another one has released the lock, but has not noted yet that it has handed the bytes over.
             let wakes = |thread: &crate::ThreadRegisters| Some(thread.general[FIRST_ARGUMENT]) == lock;
             if threads.iter().any(wakes) {
                 one.locked = Some(true);

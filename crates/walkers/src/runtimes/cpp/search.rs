@@ -1,8 +1,8 @@
 //! When and where to search the memory for file buffers.
 //!
-//! Each open file buffer has a FILE of the C library, through which no byte goes with libstdc++. So the list of FILEs tells
-//! whether an unknown file buffer can exist: the memory is searched only then, in parts, and rarely again if the search
-//! finds none. The buffers of the standard streams are in the library's own memory, which is small.
+//! Each open file buffer has a FILE of the C library, which no byte passes with libstdc++. So the list of FILEs shows whether
+//! an unknown file buffer can exist. Only then the memory is searched, in parts, and rarely again if the search finds
+//! none. The buffers of the standard streams are in the library's own memory, which is small.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,8 +19,8 @@ use crate::stream_buffer::StreamBuffer;
 
 /// The part of the memory that is searched in one snapshot: about 3 ms. A snapshot may be taken of a stopped process.
 const PART_BYTES: u64 = 8 << 20;
-/// The memory that is searched first: the stack, variables, and what is so near to the FILE of an unknown file buffer, because the object
-/// is often allocated just before its FILE. To search 200 MB takes some 8 s, with a pause after each part.
+/// The distance in bytes from the FILE of an unknown file buffer in which the memory is searched first, with the stack and the
+/// variables: the object is often allocated just before its FILE. A search of 200 MB takes about 8 s, with a pause after each part.
 const NEAR: u64 = 256 << 10;
 /// A search costs at most 1 % of the time: the next part is due after 100 times the CPU time of the last one.
 const PAUSE: u32 = 100;
@@ -56,7 +56,7 @@ struct Attempts {
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileBufferSearch {
     pub objects: BTreeSet<u64>,
-    /// Where the search goes on; None: no search has begun.
+    /// The address at which the search continues; None: no search has begun.
     from: Option<u64>,
     next: Option<Instant>,
     attempts: HashMap<u64, Attempts>,
@@ -84,7 +84,7 @@ impl FileBufferSearch {
     }
 
     /// Reads the known file buffers of a process, and searches for others if a search is due. `read` returns the open file buffer
-    /// at an address, with so many bytes kept.
+    /// at an address, with at most a number of its pending bytes.
     pub fn read_all(
         &mut self,
         (pid, memory): (u32, &dyn Memory),
@@ -194,7 +194,7 @@ impl FileBufferSearch {
     }
 }
 
-/// Returns the file buffers but those of which two objects claim the same buffer: then one of them is being moved.
+/// Returns the file buffers, without those whose buffer another object claims too: one of the two is then being moved.
 fn without_copies(found: impl Iterator<Item = StreamBuffer>) -> Vec<StreamBuffer> {
     let mut of_buffer: BTreeMap<u64, Vec<StreamBuffer>> = BTreeMap::new();
     for one in found {

@@ -39,7 +39,7 @@ const MAX_OFFSET: u64 = 1 << 20;
 pub(super) struct FileBufferTypes {
     /// The values of the virtual table pointer in objects, in order.
     pub tables: Vec<u64>,
-    /// Those of types that override a function, in order. What such a function does with the bytes is unknown.
+    /// Those of types that override a function, in order. The effect of such a function on the bytes is unknown.
     pub overriding: Vec<u64>,
 }
 
@@ -111,14 +111,14 @@ impl FileBufferTypes {
         self.tables.contains(&word)
     }
 
-    /// Returns the stream of an object with this virtual table pointer. If functions of the program's own decide what becomes of
-    /// the bytes, these are shown and never written.
+    /// Returns the stream of an object with this virtual table pointer. If functions of the program itself
+    /// handle the bytes, these are shown and never written.
     pub fn as_far_as_known(&self, table: u64, stream: StreamBuffer) -> StreamBuffer {
         if self.overriding.contains(&table) { stream.only_shown() } else { stream }
     }
 }
 
-/// Returns the type whose information has the pointer at this address as that to a base. `of_single_base` are the values of the first
+/// Returns the type whose type information has the pointer to a base at this address. `of_single_base` are the values of the first
 /// word in the information of a type with one base. None if it is no such information, or if the base is a virtual one.
 fn derived_class(memory: &dyn Memory, at: u64, of_single_base: &[u64]) -> Option<ClassInfo> {
     let has_name = |info: u64| {

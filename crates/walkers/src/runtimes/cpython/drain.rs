@@ -58,9 +58,9 @@ pub(super) fn add_drain(
     }
 }
 
-/// Returns whether a thread holds the lock of a writer or waits for it. A thread that has waited for it has handed over bytes of
-/// the text layer, which are in neither of the two, and holds it a moment before it notes that. `copy` is one from the
-/// writer's counts on.
+/// Returns whether a thread holds the lock of a writer or waits for it. A waiting thread may have taken bytes from the text layer,
+/// which are then in neither of the two layers; after its wait it holds the lock a moment before the owner shows it. `copy`
+/// begins at the writer's counts.
 pub(super) fn is_locked(memory: &dyn Memory, layout: &PythonLayout, copy: &[u8]) -> bool {
     /// The value 1 of `sem_t`, and no waiters, in glibc and musl.
     const FREE: u64 = 1;

@@ -30,7 +30,7 @@ const MAX_ATTRIBUTES: u64 = 30;
 
 /// Returns the number of records in all MemoryHandlers of an interpreter with this dictionary of modules; 0 if they are unknown.
 pub(super) fn kept_records(memory: &dyn Memory, layout: &PythonLayout, modules: u64) -> u64 {
-    // Its objects have their attributes elsewhere.
+    // A free-threaded interpreter has the attributes of its objects elsewhere.
     if layout.before_counts > 0 {
         return 0;
     }

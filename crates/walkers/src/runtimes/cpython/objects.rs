@@ -32,7 +32,7 @@ const UNICODE_SUBCLASS: u64 = 1 << 28;
 const MAX_ENTRIES: u64 = 1 << 16;
 /// A bound for damaged lists: a TextIOWrapper hands on its parts long before.
 const MAX_PARTS: u64 = 1 << 16;
-/// The parts that are read with one call, and the bytes of each that are read then: those of most parts.
+/// The number of parts that are read with one call, and the bytes that are read of each: most parts are shorter.
 const PARTS_AT_ONCE: usize = 1024;
 const HEAD_BYTES: usize = 128;
 
@@ -116,7 +116,7 @@ fn entries(memory: &dyn Memory, layout: &PythonLayout, dict: u64) -> Option<Vec<
     )
 }
 
-/// Returns the state of a string as with 2 bits for `interned`. A kind is never 0, so only 8 bits for `interned` leave bits
+/// Returns the state of a string in the layout with 2 bits for `interned`. A kind is never 0, so only 8 bits for `interned` leave bits
 /// 2 to 7 empty, and only 16 bits leave bits 2 to 15 empty.
 fn state(layout: &PythonLayout, string: &[u8; 40]) -> u32 {
     let state = word(string, STRING_STATE) as u32;
@@ -266,7 +266,7 @@ impl PartReader<'_> {
         Some(place)
     }
 
-    /// Programs write objects of their own types: those of numpy.str_, of parsers' strings, of a logger's messages.
+    /// Returns where the objects of a type that is derived from bytes or str have their bytes, such as numpy.str_; None for other types.
     fn place_of_subclass(&self, kind: u64) -> Option<BytesPlace> {
         let flags = self.memory.u64(self.layout.counts_at(kind)?.checked_add(TYPE_FLAGS)?)?;
         match (flags & BYTES_SUBCLASS != 0, flags & UNICODE_SUBCLASS != 0) {

@@ -48,7 +48,7 @@ impl Charset {
     }
 }
 
-/// Returns characters as text, for the eyes of the user only.
+/// Returns characters as text for display. Replaces invalid ones.
 pub(super) fn as_text(characters: &[u8]) -> Vec<u8> {
     let replaced = |one| char::from_u32(one).unwrap_or(char::REPLACEMENT_CHARACTER);
     numbers(characters).map(replaced).collect::<String>().into_bytes()

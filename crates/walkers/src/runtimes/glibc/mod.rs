@@ -236,7 +236,7 @@ fn add_drain(file: &[u8; FILE_BYTES], stream: &mut StreamBuffer) {
 pub(crate) fn flush_position(file: &[u8; FILE_BYTES]) -> Option<FlushPosition> {
     let [read_ptr, read_end, write_base] = [8, 16, WRITE_BASE].map(|field| word(file, field));
     let first = if word(file, 0) & PUTTING != 0 { write_base } else { read_ptr };
-    // With O_APPEND the kernel knows the position.
+    // With O_APPEND the kernel writes at the end of the file.
     let distance =
         if word(file, 0) & APPENDING != 0 { 0 } else { first.wrapping_sub(read_end).cast_signed() };
     let offset = word(file, OFFSET);

@@ -164,8 +164,8 @@ pub(super) fn candidate(
     Some(StreamCandidate { at, untouched, stream })
 }
 
-/// Returns whether a buffer looks as one into which only its pending bytes were ever put: zeros follow them. The buffer of a
-/// Writer that was dropped may be in use for something else.
+/// Returns whether only the pending bytes seem to have ever been put into a buffer: zeros follow them. The buffer of a Writer that
+/// was dropped may be in use for something else.
 pub(super) fn is_fresh(memory: &dyn Memory, one: &StreamCandidate) -> bool {
     let Buffer { address, buffer_bytes, pending_bytes, ref pending, .. } = one.stream.buffer;
     let room = buffer_bytes - pending_bytes;

@@ -70,7 +70,7 @@ impl GoStreams {
     }
 }
 
-/// Returns false for a candidate that is not in use. Makes one of which it is unknown unfit for a drain.
+/// Returns false for a candidate that is not in use. Changes a candidate whose use is unknown so that it is not drained.
 fn keep_used(
     memory: &dyn Memory,
     one: &mut StreamCandidate,
@@ -79,7 +79,7 @@ fn keep_used(
 ) -> bool {
     let usage = live.use_of(memory, one.at);
     if usage == Use::Unknown && examination == Examination::Search && one.stream.buffer.pending_bytes > 0 {
-        // Such bytes are not written, and nothing else says so.
+        // Such bytes are not drained, and nothing else reports that.
         note_search_cut();
     }
     if usage != Use::Used {

@@ -19,7 +19,7 @@ use crate::pending_bytes::{MemoryStore, PartialStore, PendingBytes, StoredValue}
 use crate::suspended_flush::{STACK_POINTER, ThreadRegisters};
 
 const METHODS: &[u8] = b"bufio.(*Writer).";
-/// `ReadFrom` calls a function of the program, which can call itself. Deeper stacks are taken for one in a method.
+/// `ReadFrom` calls a function of the program, which can call itself. A deeper stack counts as one in a method.
 const MAX_FRAMES: usize = 1024;
 /// Bounds the time for which the process is stopped: a goroutine takes about ten reads of its memory.
 const MAX_GOROUTINES: usize = 10_000;
@@ -63,7 +63,7 @@ impl WriterUse {
         }
     }
 
-    /// Adds to the pending bytes of a Writer what a flush would store, or that the Writer is in use.
+    /// Adds to the pending bytes of a Writer the stores of a flush, and whether a goroutine is in a method of the Writer.
     pub fn add_stores(&self, memory: &dyn Memory, live: &LiveObjects, one: &mut PendingBytes) {
         let (Some(note), Some(data)) = (one.note, one.data_address) else { return };
         let writer = note.address.wrapping_sub(PENDING_COUNT as u64);
@@ -92,7 +92,7 @@ fn writers_of(
     if !goroutine.has_on_stack(used) {
         return Some(Vec::new());
     }
-    // A new goroutine goes on at the entry of its function.
+    // A new goroutine begins at the entry of its function.
     let is_entry =
         search.functions.at(registers.next).is_some_and(|function| function.entry == registers.next);
     let frames = search.unwind(&registers, thread.is_some() || is_entry, MAX_FRAMES);

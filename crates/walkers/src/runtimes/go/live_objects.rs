@@ -42,7 +42,7 @@ pub(super) struct LiveObjects {
     /// All spans that contain one of the objects are known.
     has_all_spans: bool,
     variables: Vec<(u64, u64)>,
-    /// The code of the vDSO, which uses another stack although the goroutine goes on.
+    /// The code of the vDSO, which runs on another stack than that of the goroutine that calls it.
     vdso: Vec<(u64, u64)>,
 }
 
@@ -104,7 +104,7 @@ impl LiveObjects {
         found
     }
 
-    /// Adds the addresses of what can be spans that contain some objects.
+    /// Adds the addresses of possible spans that contain one of the objects.
     fn add_spans(&mut self, objects: &[u64], start: u64, data: &[u8]) {
         let (lowest, highest) = (objects.iter().min(), objects.iter().max());
         let (lowest, highest) = (lowest.copied().unwrap_or(u64::MAX), highest.copied().unwrap_or(0));
@@ -120,7 +120,7 @@ impl LiveObjects {
         }
     }
 
-    /// Adds what can be goroutines.
+    /// Adds possible goroutines: structures that contain their own address.
     fn add_goroutines(&mut self, memory: &dyn Memory, start: u64, data: &[u8]) {
         for (index, value) in data.as_chunks().0.iter().map(|value| u64::from_le_bytes(*value)).enumerate() {
             if value.checked_add(stacks::OWN_ADDRESS) == Some(start + 8 * index as u64) {
@@ -152,7 +152,7 @@ impl LiveObjects {
         self.is_variable(object) || self.is_in_heap(memory, object)
     }
 
-    /// Returns whether a Writer in the heap surely still has its buffer. A Writer that nothing refers to any more can look
+    /// Returns whether a Writer in the heap certainly still has its buffer. A Writer that nothing refers to any more can look
     /// allocated until its span is swept, while its buffer is in use for something else already. So the Writer's span
     /// must have been swept as late as the buffer's, or the garbage collector has reached the Writer.
     pub fn owns_buffer(&self, memory: &dyn Memory, writer: u64, buffer: u64) -> bool {

@@ -7,11 +7,11 @@
 //! `weir run` never changes a Writer: the scheduler may have suspended a goroutine in the middle of a flush while all threads
 //! wait. It writes the bytes of a Writer over a file ahead of the program, whose own write(2) of them begins at the
 //! buffer's address and is skipped. So the only condition is that the bytes are not written yet. While the program runs,
-//! [`crate::write_epoch`] shows it: a Writer that was seen to grow is not in a flush, and its heap object never moves. A
+//! [`crate::write_epoch`] shows it: a Writer whose bytes have grown is not in a flush, and its heap object never moves. A
 //! Writer on a stack counts only before the first write to its file. At the program's end the goroutines' stacks
 //! show it, see [`suspended`]. `weir flush` examines them while all threads are stopped, and empties a Writer that no
 //! goroutine uses, see [`idle_writers`]. It searches a large heap before the stop: nothing moves an object of the heap, and
-//! whether it is still in use shows in its span, which is read again. Only a copy by assignment in between is not seen.
+//! its span, which is read again, shows whether it is still in use. Only a copy by assignment in between is missed.
 
 mod bufio;
 mod examination;
@@ -278,7 +278,7 @@ impl GoStreams {
         streams
     }
 
-    /// Records the candidates in the cache. Returns the addresses of the notes of those whose bytes are surely not written.
+    /// Records the candidates in the cache. Returns the addresses of the notes of those whose bytes are certainly not written.
     fn record(
         &self,
         memory: &dyn Memory,

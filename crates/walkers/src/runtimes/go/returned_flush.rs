@@ -5,7 +5,7 @@
 //! flush can remain there too. But a program that puts bytes into the Writer after a flush calls another function from the same
 //! place, whose return address replaces the old one; or the functions above do not fit any more.
 //!
-//! When the scheduler lets a goroutine go on, for example after it had to wait for a processor at the return of write(2), it
+//! When the scheduler resumes a goroutine, for example one that waited for a processor at the return of write(2), it
 //! clears the saved stack pointer. Until its next call such a goroutine can be anywhere, so its whole stack is searched.
 
 use std::collections::BTreeSet;

@@ -19,7 +19,7 @@ pub(super) const OWN_ADDRESS: u64 = 72;
 /// The offset of `g.stackguard0`.
 pub(super) const STACK_GUARD: u64 = 16;
 
-/// A goroutine: its stack, and where it goes on unless a thread executes it.
+/// A goroutine: its stack, and the registers with which it continues unless a thread executes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Goroutine {
     pub address: u64,

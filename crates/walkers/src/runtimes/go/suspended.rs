@@ -67,7 +67,7 @@ pub(super) fn find(
         let (registers, is_known) =
             thread.map_or_else(|| search.in_scheduler(goroutine), |(registers, _)| (*registers, true));
         let used = registers.general[STACK_POINTER];
-        // Memory that looks like a goroutine can name a stack that is a part of the heap by now.
+        // Memory that looks like a goroutine can name a stack that is now a part of the heap.
         let is_freed =
             |one: &&u64| goroutine.has_on_stack(**one) && **one < used && !live.is_in_heap(memory, **one);
         freed.extend(writers.iter().filter(is_freed));
@@ -184,7 +184,7 @@ impl FlushSearch<'_> {
         self.functions.at(registers.next).map(|_| registers)
     }
 
-    /// Returns the Writers that a goroutine may be flushing, and the registers with which it goes on outside of the
+    /// Returns the Writers that a goroutine may be flushing, and the registers with which it continues outside of the
     /// runtime; None if it is in no flush of them. `is_exact` means that the next instruction is not a return address.
     fn flush(
         &self,
@@ -229,7 +229,7 @@ impl FlushSearch<'_> {
         frames
     }
 
-    /// Returns the registers with which a goroutine goes on in its innermost function outside of the runtime.
+    /// Returns the registers with which a goroutine continues in its innermost function outside of the runtime.
     fn resumed(&self, registers: &ThreadRegisters, frames: &[GoFrame<'_>]) -> Option<ThreadRegisters> {
         let own = frames.iter().position(|frame| !is_runtime(frame.name))?;
         if own == 0 {

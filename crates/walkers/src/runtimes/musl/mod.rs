@@ -45,8 +45,8 @@ pub(crate) const NEXT: usize = 112;
 pub(crate) const FD: usize = 120;
 pub(crate) const LOCK: usize = 140;
 const LBF: usize = 144;
-/// Offset of `cookie`, and in what it leads to for fopencookie(3) that of the function which takes the bytes. The cookies of fmemopen(3)
-/// and open_memstream(3) have a size or a position there.
+/// Offset of `cookie`, and the offset of the write function in the cookie of fopencookie(3). The cookies of fmemopen(3) and
+/// open_memstream(3) have a size or a position there.
 const COOKIE: u64 = 152;
 const COOKIE_WRITE: u64 = 16;
 

@@ -267,7 +267,7 @@ fn read(
 }
 
 /// Returns whether a thread holds the channel's mutex; None in a program without threads. A pthread_mutex_t begins with a word
-/// that is 0 while nobody holds it.
+/// that is 0 while no thread holds it.
 fn is_locked(memory: &dyn Memory, channel: &[u8; HEAD_BYTES], layout: &ChannelLayout) -> Option<bool> {
     match layout.has_own_mutex {
         true => Some(int(channel, MUTEX) != 0),

@@ -40,7 +40,7 @@ pub(super) enum Conversion {
 }
 
 impl Conversion {
-    /// Returns the conversion of a layer `:encoding` over layers that convert so.
+    /// Returns the conversion of a layer `:encoding` together with that of the layers below it.
     pub fn of_layer(memory: &dyn Memory, layer: u64, below: Conversion) -> Conversion {
         let name = encoding_name(memory, layer).unwrap_or_default();
         match (name.as_slice(), below) {

@@ -1,4 +1,4 @@
-//! The version of Ruby by its executable, which tells before a program starts whether its buffers can be read.
+//! Reads the version of Ruby from its executable, which shows before a program starts whether its buffers can be read.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn clause(version: Option<&str>) -> String {
     }
 }
 
-/// Returns the version of the Ruby that an executable loads or contains; None if it does not tell.
+/// Returns the version of the Ruby that an executable loads or contains; None if it is not found.
 fn version_of(executable: &Path) -> Option<String> {
     let elf = ElfFile::open(executable)?;
     let sections = elf.sections().ok()?;

@@ -177,7 +177,7 @@ impl Walker for RustBuffers {
     }
 }
 
-/// Decides which objects are so surely the program's live writers that weir writes their bytes.
+/// Decides which objects are certainly live writers of the program, so that weir may write their bytes.
 ///
 /// Weir never changes these objects: a compiler may keep the number of pending bytes in a register or as a constant, and
 /// store it later. It writes the bytes ahead of the program, whose own write of them begins at the buffer's address and is
@@ -199,7 +199,7 @@ impl Drainable<'_> {
         known.filter(sure).map(|one| one.stream.buffer.address).collect()
     }
 
-    /// Returns the addresses of the numbers of bytes that are surely not written.
+    /// Returns the addresses of the numbers of bytes that are certainly not written.
     fn unwritten(&self, all: &[StreamCandidate]) -> BTreeSet<u64> {
         let sure = |one: &&StreamCandidate| self.cache.are_unwritten(one.at) && self.has_number(one);
         let known = all.iter().filter(|_| !self.layouts.has_lookalike);

@@ -220,7 +220,7 @@ impl<'a> DebugTypes<'a> {
         let within = |name| Some(vector_at + self.find(vector, name, MAX_DEPTH)?);
         let target = inner_of(inner)?;
         let (_, inner_at, inner_type) = *members.iter().find(|one| one.0 == "inner")?;
-        // Old versions have an Option there. Where no number was left over for None, a word before the descriptor tells.
+        // Old versions have an Option there. If the descriptor has no spare value for None, the word before it is the tag.
         let is_tagged = target == BufferTarget::Descriptor && self.byte_size(inner_type) == Some(8);
         sound(RustLayout {
             inner: target,

@@ -324,7 +324,7 @@ impl RustStdout {
             pending: read_content(memory, data, length, kept)?,
             ..Buffer::empty(RuntimeId::RUST, self.stdout, 1)
         });
-        // The lock says nothing: main often holds it all the time, and the bytes can be drained nevertheless. Every thread can
+        // The lock does not matter: main often holds it all the time, and the bytes can be drained nevertheless. Every thread can
         // reach the RefCell in the lock, so the length is in memory at each system call, unless the RefCell is borrowed: then
         // the call is the write of the bytes.
         let length_at = self.stdout + field as u64;

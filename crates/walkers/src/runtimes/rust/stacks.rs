@@ -26,7 +26,7 @@ impl ThreadStack {
     }
 }
 
-/// Returns the stacks of a process's threads. A thread that runs does not say where its stack is.
+/// Returns the stacks of a process's threads. Leaves out threads that run, whose stack pointers are unknown.
 pub(super) fn read(pid: u32) -> Vec<ThreadStack> {
     let regions = regions(pid);
     let stack = |pointer: u64| {

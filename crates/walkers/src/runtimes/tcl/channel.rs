@@ -42,7 +42,7 @@ pub(super) fn is_stacked(memory: &dyn Memory, layout: &TclLayout, at: u64) -> bo
     structure(memory, at).is_none_or(differ)
 }
 
-/// Reads the stream of a channel, with at most so many of its bytes; None if it has no descriptor.
+/// Reads the stream of a channel, with at most `limits.0` of its pending bytes; None if it has no descriptor.
 pub(super) fn stream(
     memory: &dyn Memory,
     layout: &TclLayout,
@@ -75,7 +75,7 @@ fn read(
         unread: contents(memory, &ahead, UNREAD_KEPT)?,
         ..Buffer::empty(RuntimeId::TCL, at, descriptor(memory, layout, word(state, layout.bottom()))?)
     });
-    // Tcl itself goes on writing the buffers in the queue.
+    // Tcl itself continues to write the buffers in the queue.
     if let (0, [last]) = (queued, written.as_slice()) {
         stream.drain_stores = layout.positions(last.at, PADDING);
         let removed = layout.removed(last.at);
