@@ -21,9 +21,9 @@ use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::{proc, process_stat};
 use weir_walkers::{USER_SEARCH_TIME, set_search_time, walkers};
 
-/// The number of generations in which the original is searched: more than programs fork that do not execute another program.
+/// The most generations of parents in which the original is searched: more than programs fork without execve(2).
 const MAX_GENERATIONS: usize = 8;
-/// The number of processes whose buffers are read, at some milliseconds each.
+/// The most processes whose buffers are read, at some milliseconds each.
 const MAX_PROCESSES: usize = 512;
 /// The number of reads of a process's buffers, and the pause between them: a walker rejects a stream that changes while it is read.
 const READS: usize = 4;
@@ -123,7 +123,8 @@ fn ancestors(pid: u32, own: (u64, u64)) -> Vec<u32> {
     found
 }
 
-/// Returns what is the same only in processes that one execve(2) has started; None if it may not be read.
+/// Returns the addresses of code and stack, which are the same only in processes that one execve(2) has started; None if they may
+/// not be read.
 fn image(pid: u32) -> Option<(u64, u64)> {
     check_answers(pid).ok()?;
     process_stat::read(pid).map(|stat| stat.image()).filter(|(_, stack)| *stack != 0)

@@ -1,5 +1,5 @@
-//! Reads the buffers of one process for `weir peek`: the pending bytes, their age, and what the main thread
-//! does.
+//! Reads the buffers of one process for `weir peek`: the pending bytes, their age, and the state of the main
+//! thread.
 
 use std::fs;
 use std::sync::atomic::AtomicBool;
@@ -27,7 +27,7 @@ use weir_walkers::{
     take_search_cut_of, unseen_sentence, walkers, walkers_missing,
 };
 
-/// Time between two buffer snapshots if the first cannot tell the age of pending bytes.
+/// Time between two buffer snapshots if the first one does not show the age of pending bytes.
 const AGE_CHECK_DELAY: Duration = Duration::from_millis(200);
 /// Number of buffer snapshots of a running process, and the time between them. Together they take about 5 ms,
 /// which the user does not notice.
@@ -74,7 +74,7 @@ pub fn peek(process: ProcessIdentity, full: bool, most: u64) -> Result<Peek, Pee
     let preview_bytes = if full { most } else { PREVIEW_BYTES };
     let read = |_: &AtomicBool| {
         let peek = read(process, (preview_bytes, most));
-        // The document has no addresses.
+        // The JSON document has no addresses, so they are sent beside it.
         let addresses = peek.iter().flat_map(|peek| &peek.streams).map(|one| one.address);
         let addresses: Vec<u64> = addresses.collect();
         serde_json::to_vec(&(peek, addresses)).unwrap_or_default()
@@ -88,10 +88,10 @@ pub fn peek(process: ProcessIdentity, full: bool, most: u64) -> Result<Peek, Pee
     Ok(peek)
 }
 
-/// The most reads of a process that executes another program during each, a number that no ordinary process needs.
+/// The most reads of a process that executes another program during each read. No ordinary process needs as many.
 const MAX_IMAGES: usize = 3;
 
-/// Reads at most so many bytes of one stream and of all.
+/// Reads a process. `most` has the most bytes of one stream, and of all streams.
 fn read(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekProblem> {
     let image = || process_stat::read(process.pid()).map(|stat| stat.image());
     for _ in 1..MAX_IMAGES {
@@ -102,7 +102,7 @@ fn read(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekProblem>
             return Ok(peek);
         }
     }
-    // A process can also change these addresses itself (PR_SET_MM), and must not be able to hide so.
+    // A process can also change these addresses itself (PR_SET_MM), and must not be able to hide that way.
     read_image(process, most)
 }
 
@@ -134,7 +134,7 @@ fn read_image(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekPr
     }
     unseen.extend(hidden_stdout_sentence(pid));
     unseen.extend(records.map(|records| format!("{records}: weir flush cannot write them")));
-    // Last: all reads above were by the number.
+    // After all reads, because they use the PID.
     process_access::check_same(process)?;
     Ok(Peek {
         pid,

@@ -11,7 +11,7 @@ use weir_walkers::StreamPreview;
 
 use crate::peek::kind;
 
-/// The descriptors in which the other ends of pipes are searched, of all processes and of one: 50 ms and 200 ms here.
+/// The most descriptors of one process, and of all processes, in which the other ends of pipes are searched: 50 ms and 200 ms here.
 const MAX_DESCRIPTORS_OF_ONE: usize = 1 << 15;
 const MAX_DESCRIPTORS: usize = 1 << 17;
 
@@ -26,7 +26,7 @@ impl PipeEnds {
     pub(crate) fn of(pid: u32, previews: &[StreamPreview]) -> PipeEnds {
         let mut pipe_ends: HashMap<Untrusted, Vec<(u32, i32)>> = HashMap::new();
         let mut paths = HashMap::new();
-        // Those of a FIFO have its path.
+        // The link of the descriptor of a FIFO is its path.
         for fd in previews.iter().map(|one| one.buffer.fd).filter(|fd| kind(pid, *fd) == StreamKind::Pipe) {
             let Some(path) = proc::descriptor(pid, fd) else { continue };
             paths.extend(fdinfo(pid, fd).map(|info| ((info.mount, info.ino), path.clone())));

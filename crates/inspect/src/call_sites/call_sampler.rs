@@ -19,17 +19,17 @@ use weir_sys::{breakpoint, proc, tracefs};
 use super::perf_event::PerfEvent;
 use super::stack_sample::StackSample;
 
-/// Least calls between two polls that are worth a sample: a tenth of a second at 10,000 calls a second.
+/// The fewest calls between two polls that are worth a sample: those of 0.1 s at 10,000 calls per second.
 const MIN_CALLS: u64 = 1_000;
-/// Calls are small if their mean of bytes is below this.
+/// Calls are small if their mean size in bytes is below this.
 const MAX_BYTES: u64 = 1_024;
-/// The kernel samples one call in so many: a prime, so that it does not follow the period of a loop.
+/// The kernel samples one call of this many: a prime, so that the samples do not follow the period of a loop.
 const PERIOD: u64 = 97;
-/// How long events are open: twice as long as the slowest calls that are worth a sample need for one.
+/// The longest time for which events are open: twice the time that the slowest sampled calls need for one sample.
 const MAX_OPEN: Duration = Duration::from_millis(20);
-/// The pause between two looks for samples.
+/// The pause between two checks for samples.
 const LOOK_PAUSE: Duration = Duration::from_micros(500);
-/// Limit of samples of a process. They are some intervals apart, so that a later phase of the program is seen too.
+/// Limit of samples of a process. They are some intervals apart, so that they include later phases of the program.
 const MAX_SAMPLES: usize = 8;
 /// Limit of sampled threads of a process.
 const MAX_THREADS: usize = 4;
@@ -75,10 +75,10 @@ pub(super) struct CallSampler {
 
 impl CallSampler {
     /// Enables events for a process that has made small calls since the last poll. Reads a file of /proc, and opens at most
-    /// [`MAX_THREADS`] events. Enables none with enough samples, and does nothing without the rights.
+    /// [`MAX_THREADS`] events. Enables none for a process with enough samples, and does nothing without the rights.
     ///
-    /// If both directions are small they take turns: the kernel closes one tracepoint after the other, and the second one would
-    /// make calls slower for 30 ms more.
+    /// If the calls of both directions are small, the polls alternate between them: the kernel closes one tracepoint after the
+    /// other, and the second one would slow down calls for 30 ms more.
     pub fn poll(&mut self, pid: u32) {
         let Some(tracepoints) = tracepoints() else { return };
         let process = self.processes.entry(pid).or_default();
@@ -121,7 +121,7 @@ impl CallSampler {
         self.closing.extend(close_by_child(self.last_events.drain().map(|(_, event)| event).collect()));
     }
 
-    /// Takes the samples that are there. Returns whether an event has none yet.
+    /// Takes the available samples. Returns whether an event has none yet.
     fn take_samples(&mut self) -> bool {
         let mut is_waiting = false;
         for (&pid, process) in &mut self.processes {

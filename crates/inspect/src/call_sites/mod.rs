@@ -103,8 +103,8 @@ impl CallSites {
         self.follow_threads(pid);
     }
 
-    /// Watches the streams of a new image that this tracer has stopped before its first instruction.
-    /// [`CallSites::read_mappings`] is to follow.
+    /// Watches the streams of a new image that this tracer has stopped before its first instruction. The caller then
+    /// calls [`CallSites::read_mappings`].
     pub fn watch_new_image(&mut self, pid: u32, wanted: &[(u64, u64)]) {
         if !wanted.is_empty() && self.image_quota.take(now_ns()) {
             self.set_streams(pid, wanted);

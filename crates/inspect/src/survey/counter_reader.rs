@@ -1,8 +1,8 @@
 //! Reads the counters of all processes in threads that the survey can abandon.
 //!
 //! A process that never leaves execve(2) holds a lock (exec_update_lock) that reads of its /proc/PID/stat and /proc/PID/io
-//! wait for, also those of other users. The thread then sleeps until the process goes on, or weir ends. After two looks another
-//! thread reads the rest, so each such process costs a survey 40 ms; the last wait is for all of them together.
+//! wait for, also those of other users. The thread then sleeps until the process continues, or weir ends. After two checks another
+//! thread reads the rest, so each such process delays a survey by 40 ms; the last wait is for all of them together.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{
@@ -20,15 +20,15 @@ use weir_sys::process_status;
 use crate::survey::counters::{CounterJob, CounterRead};
 use crate::survey::proc_files::ProcFiles;
 
-/// The interval of the looks at threads that have not ended. A read takes microseconds, so a thread that sleeps in the same
-/// read at two looks is left to it, and another one reads the rest.
+/// The interval of the checks of threads that have not ended. A read takes microseconds, so a thread that sleeps in the same
+/// read at two checks is abandoned, and another one reads the rest.
 const LOOK: Duration = Duration::from_millis(20);
-/// The number of looks at which a thread sleeps in the same read, 1 s, after which the process does not answer. It is read
+/// The number of checks at which a thread sleeps in the same read, 1 s, after which the process counts as unanswered. It is read
 /// again as soon as the thread returns, so a process that is only slow is left out for a short time.
 const MAX_LOOKS: u32 = 50;
 /// The most threads that sleep in reads. Each takes a stack of [`STACK_BYTES`].
 const MAX_THREADS: usize = 512;
-/// Several times what a read needs.
+/// The stack of a thread in bytes: several times the need of a read.
 const STACK_BYTES: usize = 256 << 10;
 
 /// The threads that still sleep in a read, by the PID of the process that does not answer.
@@ -62,7 +62,7 @@ struct Batch {
     owner: Thread,
 }
 
-/// A thread of this sample, and what the last looks at it saw.
+/// A thread of this sample, and the results of the last checks of it.
 struct WatchedThread {
     thread: Arc<ReaderThread>,
     pid: u32,
@@ -70,7 +70,7 @@ struct WatchedThread {
 }
 
 impl CounterReader {
-    /// Returns the processes that still do not answer: no job may be for them.
+    /// Returns the processes that still do not answer. The caller must not make jobs for them.
     pub fn unanswered(&mut self) -> Vec<u32> {
         self.asleep.retain(|pid, thread| thread.pid.load(Relaxed) == *pid);
         self.asleep.keys().copied().collect()
@@ -127,7 +127,7 @@ impl CounterReader {
 }
 
 impl WatchedThread {
-    /// Counts the looks at which the thread sleeps in the read of the same process. A thread that waits for a processor is none.
+    /// Counts the checks at which the thread sleeps in the read of the same process. A thread that waits for a processor does not sleep.
     fn look(&mut self) {
         let (pid, tid) = (self.thread.pid.load(Relaxed), self.thread.tid.load(Relaxed));
         let is_same = pid != 0 && pid == self.pid;

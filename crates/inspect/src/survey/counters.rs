@@ -1,4 +1,4 @@
-//! The counters of one process: what /proc/PID/stat and /proc/PID/io say.
+//! The counters of one process, from /proc/PID/stat and /proc/PID/io.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;

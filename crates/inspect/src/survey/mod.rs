@@ -71,7 +71,7 @@ impl Surveyor {
         }
     }
 
-    /// Returns what the processes did since the last sample. The first sample has no rates.
+    /// Returns the activity of the processes since the last sample. The first sample has no rates.
     pub fn sample(&mut self) -> Survey {
         let now = Instant::now();
         let since = self.previous.map_or(now, |(then, _)| then);
@@ -95,7 +95,7 @@ impl Surveyor {
     fn read(&mut self, deadline: Instant) -> usize {
         let pids: Vec<u32> = match &self.scope.processes {
             Some(named) => named.iter().filter(|one| one.is_current()).map(ProcessIdentity::pid).collect(),
-            // The calls of weir itself are its cost, which the survey has apart.
+            // The survey reports weir's own CPU time separately, as its cost.
             None => numbers("/proc").into_iter().filter(|&pid| pid != std::process::id()).collect(),
         };
         let mut before = std::mem::take(&mut self.processes);
@@ -151,7 +151,7 @@ impl Surveyor {
     }
 }
 
-/// Returns what is known of a process whose counters do not answer; None if it has ended.
+/// Returns the known facts of a process whose counters do not answer; None if it has ended.
 fn unanswered(pid: u32) -> Option<ProcessActivity> {
     let uid = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
     let comm = comm(pid);

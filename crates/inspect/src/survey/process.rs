@@ -64,7 +64,7 @@ impl SurveyedProcess {
         process
     }
 
-    /// Returns what the next sample reads.
+    /// Returns the job that reads the next sample.
     pub fn job(&self) -> CounterJob {
         let known = (Arc::clone(&self.files), self.stat.start_ticks);
         CounterJob { pid: self.identity.pid(), known: Some(known) }
@@ -88,7 +88,7 @@ impl SurveyedProcess {
         }
     }
 
-    /// Returns whether the process still has its number: what was read by the number before belongs to it.
+    /// Returns whether the process still has its PID, so that data that were read by this PID before belong to it.
     pub fn has_its_number(&self) -> bool {
         self.identity.is_current()
     }

@@ -23,7 +23,7 @@ const TOTAL: Duration = Duration::from_secs(1);
 /// The time after which a process that did not answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
-/// The result of asking for a process.
+/// The result of a request about a process.
 #[derive(Debug, PartialEq)]
 pub(super) enum Reading<T> {
     Answer(T),
@@ -80,7 +80,7 @@ impl ProcessReader {
         self.unanswered.retain(|_, since| since.elapsed() < ASK_AGAIN);
     }
 
-    /// Sets the processes that are not read as the parents of others: no file of /proc of them answers.
+    /// Sets the processes that must not be read as the parents of others: reads of their files in /proc block.
     pub fn avoid(&mut self, pids: Vec<u32>) {
         self.avoided = pids;
     }

@@ -12,8 +12,8 @@ const BUDGET_PART: u32 = 250;
 const FIRST_BUDGET_NS: i64 = 20_000_000;
 /// Limit of unused time that is saved for later samples.
 const SAVED_BUDGET_MAX_NS: i64 = 10_000_000;
-/// Limit of the time that expensive snapshots have used in advance, which 1.5 s make up for: without it, one search of a large heap
-/// would delay all others for half a minute.
+/// Limit of the CPU time that expensive snapshots have used in advance; 1.5 s without snapshots repay it. Without this limit, one search
+/// of a large heap would delay all others for half a minute.
 const MAX_DEBT_NS: i64 = 6_000_000;
 /// Samples between two snapshots of an idle process without pending bytes.
 const IDLE_EVERY: u64 = 8;
