@@ -57,7 +57,7 @@ pub(crate) fn read_stable<const BYTES: usize>(
     None
 }
 
-/// Reads the first `most` of the `bytes` at an address; None if they are not mapped, so that the pointer was wrong.
+/// Reads the first `most` of the `bytes` at an address; None if they are not mapped: the pointer is wrong.
 pub(crate) fn read_content(memory: &dyn Memory, address: u64, bytes: u64, most: u64) -> Option<Vec<u8>> {
     memory.content(address, bytes, most)
 }

@@ -21,7 +21,7 @@
 //! 7. A swap exchanges the put areas first and the buffers later. An object between the two has a buffer in use for writing and no put
 //!    area: it is being changed, and not empty.
 //!
-//! One case cannot be seen from outside, as with stdio: a signal handler that interrupts a thread in 4 and then blocks.
+//! One case cannot be detected from outside, as with stdio: a signal handler that interrupts a thread in 4 and then blocks.
 
 use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};

@@ -115,7 +115,7 @@ impl FileBufferSearch {
             return None;
         }
         let Some(files) = files else { return Some(Vec::new()) };
-        // A read-only file is searched for a user only: nothing of it can be written too late.
+        // The file buffer of a read-only file is searched for a user only: it has no bytes that could be written too late.
         let is_used = self.is_of_used_files;
         let unknown = |file: &[u8; glibc::FILE_BYTES]| {
             (is_used || glibc::is_unused(file)) && (is_whole || glibc::is_writable(file))

@@ -29,7 +29,7 @@ pub(super) struct ExaminedObjects {
 }
 
 impl GoStreams {
-    /// Drops the candidates that are not in use any more, unless the read makes no examination. Those of which it is unknown are
+    /// Drops the candidates that are no longer in use, unless the read makes no examination. Candidates whose use is unknown are
     /// not drained.
     pub(super) fn examine(
         &self,

@@ -181,7 +181,7 @@ impl LiveObjects {
     fn use_in_heap(&self, memory: &dyn Memory, object: u64) -> Use {
         let spans: Vec<Use> = self.in_heap(memory, object).map(|one| one.use_now).collect();
         match spans.as_slice() {
-            // A large stack is a span of its own, which is no span any more when the stack has grown.
+            // A large stack is a span of its own, which the runtime frees when the stack grows.
             [] if self.has_all_spans => Use::Freed,
             [] => Use::Unknown,
             all if all.contains(&Use::Used) => Use::Used,

@@ -3,7 +3,7 @@
 //! The scheduler saves a goroutine's registers before each system call. If the goroutine is still in the flush that made its
 //! last call, the return address of `bufio.(*Writer).Flush` is above the saved stack pointer. The return address of an earlier
 //! flush can remain there too. But a program that puts bytes into the Writer after a flush calls another function from the same
-//! place, whose return address replaces the old one; or the functions above do not fit any more.
+//! place, whose return address replaces the old one; or the functions above no longer fit.
 //!
 //! When the scheduler resumes a goroutine, for example one that waited for a processor at the return of write(2), it
 //! clears the saved stack pointer. Until its next call such a goroutine can be anywhere, so its whole stack is searched.

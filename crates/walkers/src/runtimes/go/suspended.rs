@@ -149,8 +149,9 @@ impl FlushSearch<'_> {
     }
 
     /// Returns the registers of a goroutine on whose stack no thread is, and whether they are known. Around a system call the saved
-    /// ones are those from before it, but below them is the return address of the function that was called last. If that is
-    /// `exitsyscall`, the call must not be made again. If it makes the call, the thread has ended with its registers unread.
+    /// registers are those from before the call, but below the saved stack pointer is the return address of the last called
+    /// function. If that function is `exitsyscall`, the call must not be made again. If that function makes the call, the
+    /// registers are unknown, because the thread ended before they were read.
     fn in_scheduler(&self, goroutine: &Goroutine) -> (ThreadRegisters, bool) {
         let saved = saved_registers(goroutine);
         // A new goroutine begins at the first instruction of its function, and has called nothing.

@@ -10,8 +10,8 @@
 //! `out_channel_length` moves the file's position to the end and back to `offset`, without a flush. So bytes are written ahead
 //! only at the position `offset`, and lseek(2) to a position is then corrected by their number.
 //!
-//! One case cannot be seen from outside, as with stdio: OCaml 4 can execute a signal handler inside a write(2) that waits, and
-//! the handler can block.
+//! One case cannot be detected from outside, as with stdio: OCaml 4 can execute a signal handler inside a write(2) that waits,
+//! and the handler can block.
 
 pub(crate) mod fuzzing;
 #[cfg(test)]
