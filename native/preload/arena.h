@@ -36,7 +36,7 @@ enum {
     WEIR_OUT_BYTES = 65536,
     WEIR_REGION_BYTES = WEIR_REGION_HEAD_BYTES + WEIR_OUT_BYTES,
 };
-/* One call in the high half of head and in_used. */
+/* Adds one call to the high half of head or in_used. */
 #define WEIR_CALL_UNIT (UINT64_C(1) << 32)
 #define WEIR_ARENA_BYTES (WEIR_ARENA_HEAD_BYTES + (uint64_t)WEIR_ARENA_SLOTS * WEIR_REGION_BYTES)
 

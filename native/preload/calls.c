@@ -55,7 +55,7 @@ static inline long read_fast(struct session *s, int fd, char *to, size_t n) {
     return available ? (long)n : 0;
 }
 
-/* Tell whether a fast path missed only because the pages were not noted, and now are. */
+/* Return true if the fast path missed only because the pages were not noted, and note them. */
 static inline int notes_readable(struct session *s, int fd, const char *from, size_t n) {
     return fd == s->out_fd && n - 1 < s->fast_write_max && !pages_are_noted(&s->readable, from, n) &&
            pages_note_readable(&s->readable, from, n);

@@ -18,7 +18,7 @@ int dispatch_is_handler(const void *handler);
 static inline int dispatch_is_handler(const void *handler) { return handler == NULL; }
 #endif
 
-/* Makes a read or write, and adds a positive result to *counter. arena.h tells what a kill in between leaves. */
+/* Makes a read or write, and adds a positive result to *counter. arena.h describes a kill between both. */
 long weir_counted_call(long nr, long fd, const void *bytes, unsigned long n, volatile uint64_t *counter);
 extern char weir_counted_call_returned[] __attribute__((visibility("hidden")));
 extern char weir_counted_call_noted[] __attribute__((visibility("hidden")));

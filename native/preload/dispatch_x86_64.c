@@ -60,7 +60,8 @@ struct context { /* ucontext_t: the interrupted thread's registers and mask */
 static struct kernel_action action_before;
 static int is_installed;
 
-/* Handles a SIGSYS of a seccomp filter or of kill(2): restores the default action and dies of it. */
+/* Handles a SIGSYS of a seccomp filter or of kill(2): restores the default action and sends the signal again, which kills the
+   process. */
 static void raise_foreign_sigsys(void) {
     sys_sigaction(SIG_SYS, &action_before, NULL);
     sys3(__NR_tgkill, sys0(__NR_getpid), sys0(__NR_gettid), SIG_SYS);

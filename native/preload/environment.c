@@ -28,8 +28,8 @@ static int has_library(const char *list) {
     return 0;
 }
 
-/* Builds LD_PRELOAD in *room: this library if `loads`, then the other entries of `list`. Returns null if it is
-   empty. */
+/* Builds LD_PRELOAD in *room: this library if `loads`, then the other entries of `list`. Returns null if there are no
+   entries. */
 static char *preload_text(const char *list, int loads, char **room) {
     char *text = *room, *end = text_put(text, preload, sizeof preload - 1);
     size_t empty = (size_t)(end - text);

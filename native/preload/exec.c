@@ -1,5 +1,5 @@
-/* exec.c: the calls that start a program. Each passes on the library (environment.c), and writes own stdio bytes
-   first. */
+/* exec.c: the calls that start a program. Each passes the library on to it (environment.c). The exec calls first write
+   the process's own stdio bytes. */
 #include <stdarg.h>
 
 #include "functions.h"
@@ -62,7 +62,7 @@ EXPORT int execvpe(const char *name, vector arguments, vector environment) {
 EXPORT int execvp(const char *name, vector arguments);
 EXPORT int execvp(const char *name, vector arguments) { return execvpe(name, arguments, own_environment()); }
 
-/* Collects the arguments of a call such as execl in an array. `list` is then after the null, for execle. */
+/* Collects the arguments of a call such as execl in an array. `list` is then after the null, where execle has the environment. */
 #define COLLECT(vector_name, first, list) \
     size_t count = 1; \
     va_list counted; \

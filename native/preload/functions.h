@@ -6,15 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* calls.c: write(2) and read(2) for stdio's internal calls, with their results and errno. They do not flush the
-   stream first, as an own write of the program does. */
+/* calls.c: write(2) and read(2) for stdio's internal calls, with their results and errno. Unlike the program's own write,
+   they do not flush the stream first. */
 long calls_write(int fd, const void *from, size_t n);
 long calls_read(int fd, void *to, size_t n);
 
 /* glibc_stdio.c: lets glibc's stdio call calls_write and calls_read. */
 void glibc_stdio_start(void);
 
-/* lookup.c: returns the first function of this name in the objects behind this library, or null. */
+/* lookup.c: returns the first function of this name in the objects that are loaded after this library, or null. */
 void *lookup_next(const char *name);
 
 /* order.c: flushes the stdio streams of a descriptor before the program's own write to it, if order=1. */
@@ -23,17 +23,17 @@ void order_flush(int fd);
 /* private_stdin.c. private_stdin_start gives /dev/null to a new program that inherits the command's standard input.
    private_stdin_note_read notes a read of descriptor 0 that got bytes. private_stdin_exec gives /dev/null to a child
    whose parent has read from the child's descriptor 0, before an exec; private_stdin_spawn does so in the parent, around
-   a call that starts a child. private_stdin_restore takes the result of either and gives the descriptor back: if the exec
-   fails, and after the call. It keeps errno. */
+   a call that starts a child. private_stdin_restore takes the result of either and restores the descriptor, after a failed
+   exec or after the call. It keeps errno. */
 void private_stdin_start(void);
 void private_stdin_note_read(void);
 int private_stdin_exec(void);
 int private_stdin_spawn(void);
 void private_stdin_restore(int saved);
 
-/* exec_flush.c: writes the process's own pending stdio bytes before the exec of this file, if exec-flush=1. A file that
-   cannot be executed is none: the exec fails, and the bytes stay. An empty path stands for the descriptor. In a child of
-   vfork it does nothing; bytes that a fork copied from the parent are left to the parent. */
+/* exec_flush.c: writes the process's own pending stdio bytes before the exec of this file, if exec-flush=1. An empty path
+   means the file of the descriptor. It does nothing if the file cannot be executed, because the exec then fails, and in a
+   child of vfork. The parent writes the bytes that a fork copied from it. */
 void exec_flush_start(void);
 void exec_flush(int dirfd, const char *path);
 

@@ -97,7 +97,7 @@ static inline void gather_forget_pages(void) {}
 #endif
 /* Turns gathering off for the rest of the process, for example because the program handles SIGSYS itself. */
 void gather_disable(void);
-/* seccomp.c: returns whether a system call with this first argument restricts later calls, or begins to. */
+/* seccomp.c: returns whether a system call with this first argument restricts later calls, or permits such a restriction. */
 int seccomp_is_restriction(long call, long option);
 /* Ends a session: writes gathered bytes, returns read-ahead bytes, permits calls. Signals are masked; `mask` is the
    program's mask for waiting. Returns false if a signal interrupted the wait for room and `patient` is false. */

@@ -11,7 +11,7 @@ enum { GLIBC_BUFFER = 7, GLIBC_BUFFER_END = 8, GLIBC_LOCK = 17, MUSL_BUFFER = 11
 
 typedef void handler(int number, void *information, void *context);
 
-/* A handler that runs. It lies in the frame of call_handler, which siglongjmp(3) can leave. */
+/* A running handler. The struct is in the frame of call_handler, which siglongjmp(3) can leave. */
 struct interruption {
     struct interruption *self; /* another value: the frame has been left, and other calls have used it */
     struct interruption *outer;
@@ -74,8 +74,8 @@ struct signal_stack { /* stack_t */
     size_t size;
 };
 
-/* Forgets handlers that were left by a jump: their frames are overwritten, or are behind the frame of this call. With an
-   alternate stack the order of addresses says nothing. */
+/* Forgets handlers that were left by a jump: their frames are overwritten, or are below the frame of this call. With an
+   alternate stack the addresses of the frames show nothing. Returns the innermost handler that still runs, or null. */
 static struct interruption *present(void) {
     enum { SS_DISABLE = 2 };
     struct interruption *at = innermost;

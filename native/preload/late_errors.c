@@ -51,7 +51,7 @@ void gather_note_late_error(int error) {
     struct session *s = session;
     struct late_error *to = NULL;
     if (!s->region || find(s->out.fd)) return;
-    if (error != EPIPE) { /* nobody misses the bytes of a pipe without a reader */
+    if (error != EPIPE) { /* EPIPE: without a reader the bytes are not missed */
         s->region->late_error = error;
         s->region->late_errors++;
     }

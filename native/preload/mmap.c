@@ -34,7 +34,7 @@ static void note_mapping(int fd) {
 }
 
 /* Makes the system call itself, because allocators map memory before dlsym works. Anonymous memory has no file to
-   note. The call does not go through the handler, so what is noted of replaced pages is forgotten here. */
+   note. The call does not go through the handler, so the notes about replaced pages are deleted here. */
 #define MAP(name) \
     EXPORT void *name(void *at, size_t bytes, int access, int flags, int fd, long from); \
     EXPORT void *name(void *at, size_t bytes, int access, int flags, int fd, long from) { \

@@ -140,7 +140,7 @@ EXPORT int dup(int fd) {
     return to;
 }
 
-/* After dup2(2): `to` is another open file. */
+/* Notes after dup2(2) that `to` refers to another open file. */
 static void note_replaced(int fd, int to) {
     copy_entry(fd, to);
     if (fd != to) gather_forget_late_errors((unsigned)to, (unsigned)to);

@@ -2,7 +2,7 @@
 #include "gather.h"
 #include "libc.h"
 
-enum { PR_SECCOMP = 22, PR_NO_PRIVILEGES = 38 }; /* without privilege a filter needs the second */
+enum { PR_SECCOMP = 22, PR_NO_PRIVILEGES = 38 }; /* an unprivileged process sets the second before a filter */
 
 #if WEIR_HAS_DISPATCH
 int seccomp_is_restriction(long call, long option) {

@@ -40,7 +40,7 @@ static struct weir_region *claim(uint32_t pid) {
     return NULL;
 }
 
-/* Empties the region. After an exec the process finds its own one, which weir's timer may be writing. */
+/* Empties the region. After an exec it is the process's former region, whose bytes weir's timer may be writing. */
 static void reset(struct weir_region *region) {
     region_lock(region);
     region->head = ((region->head >> 32) + 1) << 32;

@@ -33,7 +33,8 @@ static struct known *known_add(struct file *stream) {
     return NULL;
 }
 
-/* How many threads flush the stream of each slot. The kernel zeroes the page in a forked child, which has none of them. */
+/* The number of threads that flush the stream of each slot. The kernel zeroes the page in a forked child, which has none of
+   these threads. */
 static uint32_t *users;
 
 static void start_users(void) {
@@ -44,7 +45,7 @@ static void start_users(void) {
     users = NULL;
 }
 
-/* Ends a use; none is left to end in a child that a handler has forked meanwhile. */
+/* Ends a use. In a child that a handler has forked meanwhile the number is already 0. */
 static void release(int i) {
     uint32_t n = users ? users[i] : 0;
     while (n && !__atomic_compare_exchange_n(&users[i], &n, n - 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) continue;
@@ -170,7 +171,7 @@ void streams_flush_own(void) {
     }
 }
 
-/* Reads the path of a descriptor, for fdopen. It is empty if there is none. */
+/* Reads the path of a descriptor, for fdopen. The path is empty if /proc has none. */
 static void name_of(int fd, char *to, size_t room) {
     char link[40] = "/proc/self/fd/";
     *text_put_number(link + text_length(link), (uint64_t)fd) = 0;

@@ -34,7 +34,7 @@ struct text_word {
     uint64_t value;
 } __attribute__((packed, may_alias));
 
-/* Copies bytes that do not overlap, in words as far as possible, and returns the end of the copy. */
+/* Copies bytes, in words as far as possible, and returns the end of the copy. The ranges may overlap if `to` is below `from`. */
 static inline char *text_put(char *to, const char *from, size_t n) {
     for (; n >= 8; n -= 8, to += 8, from += 8) *(struct text_word *)to = *(const struct text_word *)from;
     for (; n; n--) *to++ = *from++;
