@@ -70,7 +70,8 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Creates an arena. Bytes stay in it for at most `delay` if [`Arena::tick`] is called often enough.
+    /// Creates an arena. Bytes stay in it for at most `delay` if [`Arena::tick`] is called often enough. Fails if the kernel
+    /// gives no memory, or with EFBIG: see RLIMIT_FSIZE in setrlimit(2).
     pub fn create(delay: Duration) -> io::Result<Arena> {
         let file = shared_memory::create(layout::BYTES as u64)?;
         let map = ArenaMapping::new(&file)?;
@@ -112,7 +113,8 @@ impl Arena {
     }
 
     /// Writes bytes that are older than the delay, for programs that make no call meanwhile. Never blocks: the next
-    /// tick tries a full pipe again. Returns the number of bytes written.
+    /// tick tries a full pipe again. `now_us` is the time in microseconds on a clock that all ticks share and that never goes
+    /// back. Returns the number of bytes written.
     pub fn tick(&mut self, now_us: u64) -> u64 {
         let mut written = 0;
         for slot in 0..SLOTS {
@@ -240,8 +242,8 @@ fn write_pending(
     }
 }
 
-/// Returns whether a process maps the arena. Every process of the command can write any number into the table of owners; the
-/// bytes of one that does not take part must never go to another's descriptors.
+/// Returns whether a process maps the arena. Each process of the command can write any PID into the table of owners. The bytes of
+/// a region must not go to the descriptors of a process that gathers nothing.
 fn maps_arena(pid: u32, (device, inode): (u64, u64)) -> bool {
     let wanted = format!("{:02x}:{:02x} {inode}", rustix::fs::major(device), rustix::fs::minor(device));
     let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
@@ -275,7 +277,8 @@ fn interrupted_call(_pid: u32, _region: &ArenaRegion) -> Option<(layout::Interru
     None
 }
 
-/// Moves a file's offset back by the bytes that the program has not read, unless the program itself has just done so. Fails if another process has moved it.
+/// Moves a file's offset back by the bytes that the program has not read, unless the program itself has just done so. Fails if
+/// another process has moved it.
 fn return_read_ahead(pid: u32, region: &ArenaRegion) -> io::Result<u64> {
     let unread = region.unread_len();
     if unread == 0 {

@@ -1,4 +1,4 @@
-//! The file that the arena's memory is.
+//! Creates the file of the arena's memory.
 
 use std::io;
 use std::os::fd::OwnedFd;

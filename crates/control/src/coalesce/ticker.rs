@@ -1,4 +1,4 @@
-//! Drains the arena of processes that weir does not trace, from a thread: another tracer follows them.
+//! A thread that drains the arena of processes that weir does not trace, because they have another tracer.
 
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

@@ -17,7 +17,7 @@ pub(crate) struct WrittenAhead {
     pub data_address: Option<u64>,
     /// The stream is a Writer of Go.
     pub is_of_go: bool,
-    /// The stream is one of CPython, whose text layer hands its bytes to the buffer by an object that no walker reads. Until the
+    /// The stream is one of CPython. Its text layer hands bytes to the buffer in an object that no walker reads. Until the
     /// buffer has stored the object, the stream seems to hold only its first bytes.
     pub is_of_cpython: bool,
     /// The runtime sets the file's position without a flush, see [`PendingBytes::position`].
@@ -178,8 +178,8 @@ impl AheadTable {
         own.filter(|own| pending.starts_with(own)).map_or(0, <[u8]>::len)
     }
 
-    /// Returns whether bytes of two joined streams are written ahead that were not read now: the outer one was not found, or an
-    /// object with fewer bytes, while the program moves the stream from one object to another.
+    /// Returns whether this read of two joined streams lacks bytes that are written ahead: the outer stream was not found, or was
+    /// found as an object with fewer bytes, because the program is moving the stream from one object to another.
     pub fn has_unread_outer(&self, owner: u32, stream: u64, pending: &[u8], is_joined: bool) -> bool {
         let mut same = self.streams(owner).filter(|one| one.stream == stream && one.joined.is_some());
         same.any(|one| !is_joined || one.bytes.len() > pending.len() && one.bytes.starts_with(pending))
@@ -217,14 +217,14 @@ impl AheadTable {
         self.ahead.get(&owner).into_iter().flatten()
     }
 
-    /// Removes a memory that has ended or has a new image.
+    /// Removes an owner that has ended or has a new image.
     pub fn forget(&mut self, owner: u32) {
         self.ahead.remove(&owner);
         self.watched.remove(&owner);
         self.update_count(owner);
     }
 
-    /// Keeps the streams that still hold their written bytes. The process must be stopped.
+    /// Keeps the streams for which `holds` returns true: they still hold their written bytes. The process must be stopped.
     pub fn retain(&mut self, owner: u32, holds: impl Fn(&WrittenAhead) -> bool) {
         if let Some(streams) = self.ahead.get_mut(&owner) {
             streams.retain(holds);

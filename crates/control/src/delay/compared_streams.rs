@@ -111,8 +111,8 @@ struct DueStream {
     all_found: bool,
 }
 
-/// Stops the process and writes the bytes of some streams, if they are still the same, as far as the file still shows that they are not written.
-/// Returns the streams whose bytes it wrote completely.
+/// Stops the process and writes the bytes of those streams that are still the same, as far as the file still shows that they are
+/// not written. Returns the streams whose bytes it wrote completely.
 fn write_if_unwritten(tracees: &mut Tracees, pid: u32, tid: u32, streams: &[DueStream]) -> Vec<u64> {
     let mut written = Vec::new();
     if tracees.hold(pid) && thread_activity(tracees, pid) != ThreadActivity::Writing {

@@ -9,8 +9,8 @@ use super::write_ahead::{ThreadActivity, forget_purged, is_handing_over, thread_
 use crate::foreign_file::TargetThread;
 use crate::supervise::{Fork, LifecycleHandler, Tracees};
 
-/// How long both processes wait for a file that takes no bytes, as a full pipe. The program's own write would wait without an end,
-/// but a child may have work that has nothing to do with the file.
+/// The longest time for which both processes wait for a file that takes no bytes, such as a full pipe. The program's own write
+/// would wait longer, but a child may have work that does not concern the file.
 const FULL_FILE_NS: u64 = 1_000_000_000;
 
 pub(crate) struct ForkHandler;
@@ -69,7 +69,7 @@ impl CommonRest {
     }
 }
 
-/// Returns all pending bytes of a child. It has also a copy of those that were written ahead of its parent.
+/// Returns all pending bytes of a child, with its copies of bytes that were written ahead of its parent.
 fn unmarked_bytes(tracees: &mut Tracees, child: u32, why: Why) -> Vec<CommonRest> {
     let pending = join_pending(tracees.pending(child, child));
     pending
@@ -79,8 +79,8 @@ fn unmarked_bytes(tracees: &mut Tracees, child: u32, why: Why) -> Vec<CommonRest
         .collect()
 }
 
-/// Writes new bytes of a stream of the parent. Returns how many the file has taken, and why the others can be written twice; None if none
-/// can, or if the program's own write gets an error.
+/// Writes new bytes of a stream of the parent. Returns how many the file has taken, and the reason why the others can be written
+/// twice; no reason if there are none, or if the program's own write gets an error.
 fn write_at_fork(
     tracees: &mut Tracees,
     parent: u32,

@@ -260,7 +260,7 @@ fn drain_process(tracees: &mut Tracees, pid: u32, tid: u32, snapshots: &mut Hash
     tracees.release(pid);
 }
 
-/// Notes since when each thread has not run, for the timeout of the call that the next stop interrupts.
+/// Notes the time since which each thread has not run. It shortens the timeout of the call that the next stop interrupts.
 fn note_waits(tracees: &mut Tracees, pid: u32, snapshots: &HashMap<u64, PendingSnapshot>) {
     for (tid, now) in threads_cpu_ns(pid) {
         let waits = |one: &&PendingSnapshot| one.cpu_ns.get(&tid) == Some(&now);
@@ -271,8 +271,8 @@ fn note_waits(tracees: &mut Tracees, pid: u32, snapshots: &HashMap<u64, PendingS
     }
 }
 
-/// Returns whether the next write of a stream goes to the file's present position. A runtime that moves the position without a
-/// flush may be about to move it back.
+/// Returns whether the next write of a stream goes to the file's present position. A runtime that has moved the position without
+/// a flush may move it back before that write.
 fn is_at_position(tracees: &Tracees, pid: u32, tid: u32, one: &PendingBytes) -> bool {
     let Some(position) = one.position else { return true };
     let is_seek = |call: &SyscallRegisters| call.number == libc::SYS_lseek;

@@ -1,8 +1,9 @@
-//! Takes back the bytes that were written ahead of a process that computes: it may make no system call for ever.
+//! Reclaims the bytes that were written ahead of a process that computes: it may never make a system call.
 //!
-//! A thread in user mode can be inside a function of a stream. It is not if no thread holds the stream's lock, and if the thread
-//! executes code that is none of the runtime: for glibc, code of another file than libc, outside of a signal handler; for CPython, the
-//! interpreter's loop. Code that puts a byte inline holds the address of the next byte, so that this address must stay.
+//! A thread in user mode can be inside a function of a stream. It is outside if no thread holds the stream's lock and the thread
+//! executes code that does not change streams: for glibc, code of a file other than libc, outside of signal handlers; for CPython,
+//! the interpreter's loop. Inlined code such as putc_unlocked(3) has the address of the next byte in a register, so that address
+//! must not change.
 
 use weir_model::trace::RuntimeId;
 use weir_sys::maps::{self, MappedRegion};
@@ -63,7 +64,7 @@ fn reclaim_stream(tracees: &mut Tracees, (pid, tid): (u32, u32), running: &[u32]
     }
 }
 
-/// Returns whether threads in user mode execute code of files that are not libc, and no signal handler.
+/// Returns whether each of these threads in user mode executes code of a file other than libc, outside of signal handlers.
 fn is_outside_libc(pid: u32, running: &[u32]) -> bool {
     let regions = maps::regions(pid);
     let handles_no_signal = |tid: u32| proc::status(tid).is_some_and(|status| status.sigblk == 0);

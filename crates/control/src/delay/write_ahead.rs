@@ -1,4 +1,5 @@
-//! Writes the pending bytes of a stopped process: out of the stream if that is safe, otherwise ahead of the program.
+//! Writes the pending bytes of a stopped process, and removes them from the stream if that is safe. Otherwise they are written
+//! ahead of the program.
 
 use weir_model::trace::RuntimeId;
 use weir_sys::memory::{Memory, ProcessMemory};
@@ -103,8 +104,8 @@ pub(crate) fn reclaim_written_ahead(tracees: &mut Tracees, pid: u32) {
     tracees.release(pid);
 }
 
-/// Returns whether a thread of a stopped process may be moving the bytes of a stream to its inner one: it holds the lock of that
-/// one, or has just given it back and wakes another thread.
+/// Returns whether a thread of a stopped process may be moving the bytes of a stream to its inner one: it holds the lock of the
+/// inner stream, or has just released that lock and wakes another thread.
 pub(crate) fn is_handing_over(tracees: &Tracees, pid: u32, one: &PendingBytes) -> bool {
     let Some(inner) = one.joined.as_ref().and_then(|joined| joined.then().inner) else { return false };
     let wakes = |call: &SyscallRegisters| call.number == libc::SYS_futex && call.args[0] == inner.lock;
@@ -112,8 +113,8 @@ pub(crate) fn is_handing_over(tracees: &Tracees, pid: u32, one: &PendingBytes) -
         || tracees.thread_calls(pid).iter().any(|(_, call)| call.as_ref().is_some_and(wakes))
 }
 
-/// Returns whether a thread is inside a stream of a runtime with a global lock. Between its write and the note of it in the stream it
-/// may wait for this lock, while another thread runs: that other threads have moved on shows nothing of this one.
+/// Returns whether a thread is inside a stream of a runtime with a global lock. Between its write and the note of it in the stream
+/// the thread may wait for the global lock while others run, so the progress of the others shows nothing about this thread.
 pub(crate) fn is_in_use(one: &PendingBytes) -> bool {
     let has_global_lock =
         || runtime_by_id(one.walker).is_some_and(|runtime| runtime.facts.limits.has_global_lock);

@@ -30,7 +30,7 @@ use crate::supervise::SUPERVISOR_NAME;
 pub(super) enum AttemptEnd {
     /// The result says what was written.
     Noted,
-    /// As `Noted`. Nothing was written, and the process runs only if somebody else lets it.
+    /// As `Noted`. Nothing was written: the process is stopped by job control, frozen, or in state D.
     Stuck,
     /// A thread ended meanwhile, and nothing was noted. The next attempt finds out whether the process is gone.
     ThreadEnded,
@@ -369,7 +369,7 @@ fn call_error(pid: u32, call: &'static str, source: io::Error) -> DrainError {
     DrainError::Call { label: proc::label(pid), call, source, advice: "" }
 }
 
-/// Returns whether a thread is the one that supervises the command of a `weir run`, by its name, which only a message depends on.
+/// Returns whether a thread, by its name, supervises the command of a `weir run`. Only the text of an error depends on it.
 fn is_supervisor(tid: u32) -> bool {
     proc::comm(tid).exact() == SUPERVISOR_NAME
 }

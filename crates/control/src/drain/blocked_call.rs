@@ -1,4 +1,4 @@
-//! Classifies system calls: during which a stream may change, and which cannot be stopped unnoticed.
+//! Classifies system calls: those during which a stream may change, and those in which the program would notice a stop.
 
 use weir_model::Untrusted;
 use weir_model::trace::Op;

@@ -183,8 +183,8 @@ fn add_newer(known: &mut Vec<PendingStream>, newer: Vec<PendingStream>) {
     known.extend(newer);
 }
 
-/// Returns the number of pending bytes of a stream of which `left` were pending. A stream that is in no read either changed during
-/// each, and keeps its last number, or was closed, and has none.
+/// Returns the number of pending bytes of a stream of which `left` were pending. A stream that no read contains has changed during
+/// each read, and keeps its last number, or is closed, and has no bytes.
 fn still_left(left: u64, read: Option<&PendingStream>, is_closed: impl FnOnce() -> bool) -> u64 {
     match read {
         Some(read) => read.bytes,

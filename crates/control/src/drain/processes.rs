@@ -19,14 +19,14 @@ use super::{DrainError, DrainResult, ProcessDrain};
 /// The limits of a drain. The drain itself polls at intervals of less than a second.
 const LIMITS: Limits = Limits { blocked: Duration::from_secs(2), total: None };
 
-/// The limits of ending waits: a thread that does not stop at once runs.
+/// The limits of ending waits, which takes milliseconds: a thread that does not stop at once runs, and its wait has ended.
 const END_LIMITS: Limits = Limits { blocked: Duration::from_secs(2), total: Some(Duration::from_secs(2)) };
 
 /// The answer of the child that drains a process: the result, whether the process has ended, whether its streams are unknown, and the
 /// waits that the stops have interrupted.
 type DrainAnswer = (FlushedProcess, bool, bool, Vec<TimedWait>);
 
-/// Delay after the timeout at which a wait is ended, so that it is never early: the usual delay of a timer.
+/// The delay after its timeout with which weir ends a wait, so that it never ends early: the usual delay of a timer.
 const END_MARGIN: Duration = Duration::from_micros(100);
 
 /// Results of earlier drains that later ones need.

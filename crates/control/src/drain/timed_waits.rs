@@ -1,7 +1,8 @@
-//! Ends the waits with a timeout that stops have interrupted at the time at which they would have ended without weir.
+//! Ends waits with a timeout that a stop has interrupted at the time at which they would have ended without weir.
 //!
-//! The repeated call gets its whole timeout again, as its arguments stay the program's. So weir notes when it ends, and whether the
-//! thread sleeps in it, and ends it with another stop. A wait is the same as before only if the thread has not run since.
+//! The repeated call gets its whole timeout again, because its arguments stay the program's. So weir notes when the timeout ends and
+//! whether the thread sleeps in the call, and ends the wait with another stop. A wait is the noted one only if the thread has not
+//! run since.
 
 use std::time::{Duration, Instant};
 
@@ -14,11 +15,11 @@ use weir_sys::ptrace::repeat::interrupted_call;
 use weir_sys::ptrace::timed_wait::{SleepMark, WaitTimeout};
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
 
-/// The longest wait for the stop of a thread. On a busy machine it waits for a processor.
+/// The longest wait for the stop of a thread, which needs a processor on a busy machine.
 const STOP_TIMEOUT: Duration = Duration::from_millis(200);
 /// The longest wait until a thread that has entered its call sleeps in it.
 const SLEEP_TIMEOUT: Duration = Duration::from_millis(20);
-/// The pause between two polls for it: a thread falls asleep within microseconds.
+/// The pause between two polls for a stop or that sleep: a thread falls asleep within microseconds.
 const POLL: Duration = Duration::from_micros(50);
 
 /// A wait with a timeout that a stop has interrupted and that is made again.

@@ -1,5 +1,5 @@
-//! Ways to the open file behind another process's descriptor. pidfd_getfd(2) duplicates it. Where that is forbidden, as in containers of
-//! Docker, a descriptor that weir has inherited too, or a new open file that writes to the same place.
+//! Ways to the open file behind another process's descriptor. pidfd_getfd(2) duplicates the descriptor. Where that is forbidden, as in
+//! Docker's containers, weir duplicates a descriptor that it has inherited too, or opens the file anew.
 
 use std::fs::File;
 use std::io;
@@ -15,9 +15,9 @@ use weir_sys::open_files::{fdinfo, kind_at};
 use weir_sys::proc;
 use weir_sys::ptrace::compare_files;
 
-/// Returns a descriptor by which bytes reach the place to which a write(2) of the thread would bring them. `has_own_identity` tells
-/// whether the thread has the rights of weir: only then is a file opened anew, because another thread with the same descriptors could
-/// put a file there that it may only read.
+/// Returns a descriptor whose writes reach the same file and position as a write(2) of the thread to `fd`. `has_own_identity` returns
+/// whether the thread has the rights of weir. Only then is a file opened anew, because another thread with the same descriptors could
+/// replace `fd` by a file that it may only read.
 pub(super) fn open(tid: u32, fd: i32, has_own_identity: impl FnOnce() -> bool) -> io::Result<OwnedFd> {
     duplicate(tid, fd).or_else(|error| {
         let reopened = || forbidden().filter(|_| has_own_identity()).and_then(|_| reopen(tid, fd));
@@ -38,7 +38,7 @@ fn own_duplicate(tid: u32, fd: i32) -> Option<OwnedFd> {
 }
 
 /// Recognizes a common open file by a status flag, where kcmp(2) is forbidden: a change through one descriptor shows at the other. The
-/// flag has no effect on writes to this kind of file. The change lasts for some microseconds.
+/// flag has no effect on writes to this kind of file, and is changed for some microseconds.
 fn shares_status_flags(tid: u32, fd: i32, own: BorrowedFd) -> bool {
     let (Ok(its), Ok(status)) = (status_of_descriptor(tid, fd), status_of(own)) else { return false };
     if (its.dev, its.ino) != (status.dev, status.ino) {

@@ -169,7 +169,7 @@ impl ForeignFile {
 
     /// Writes as many bytes as the file takes now.
     pub fn write_available(&self, bytes: &[u8]) -> WriteOutcome {
-        // A write that would bring nothing must not cost a stop or a child.
+        // If the file takes no bytes now, no thread is stopped and no child is started.
         match self.sink.next_length(self.file.as_fd(), bytes) {
             Ok(0) => return WriteOutcome::default(),
             Err(errno) => return WriteOutcome { error: Some(errno.into()), ..WriteOutcome::default() },
@@ -269,7 +269,7 @@ fn own_identity() -> Option<&'static WriterIdentity> {
     OWN.get_or_init(WriterIdentity::own).as_ref()
 }
 
-/// Decides who writes for a thread. Fails if nobody can without a gain for the process.
+/// Chooses the writer for a thread. Fails if each possible writer has rights that the process does not have.
 fn writer(thread: &TargetThread, fd: i32, stopped: &[u32]) -> Result<Writer, ForeignFileError> {
     let gone = || io::Error::from_raw_os_error(libc::ESRCH);
     let own = own_identity().ok_or_else(gone)?;

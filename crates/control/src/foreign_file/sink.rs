@@ -159,7 +159,7 @@ impl Sink {
         !self.never_waits() && self.room(file, 1).is_ok()
     }
 
-    /// Returns how many of the next `bytes` one write may bring without waiting; 0 if the file takes none now. Fails with
+    /// Returns how many of the next `bytes` one write may have without waiting; 0 if the file takes none now. Fails with
     /// EPIPE if a pipe has no reader, and with EFBIG at the process's limit: a write would raise a signal.
     /// Async-signal-safe.
     pub fn next_length(&self, file: BorrowedFd, bytes: &[u8]) -> rustix::io::Result<usize> {

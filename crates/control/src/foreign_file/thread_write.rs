@@ -24,7 +24,7 @@ struct ThreadWriter {
     mapping: u64,
     mapped_bytes: u64,
     outcome: WriteOutcome,
-    /// The write that has not returned. Its bytes count as written: only so are they never written twice.
+    /// The write that has not returned. Its bytes count as written, so that they are never written twice.
     late: Option<LateWrite>,
 }
 
