@@ -1,5 +1,5 @@
-//! The programs that a command starts, by its script or by a service: what a plan does for them, and what is out of its
-//! reach.
+//! The programs that a command starts, by its script or by a service: the parts of a plan that reach them, and those that
+//! do not.
 
 use std::io::Read;
 use std::path::Path;
@@ -53,7 +53,7 @@ impl PlanBuilder<'_> {
         } else if self.plan.runtime.facts.language == SourceLanguage::Shell {
             let plan = |command: Vec<_>| (plan_within(&command, self.request, &host, depth + 1), command);
             let children: Vec<_> = shell_commands::commands(&script(program)).into_iter().map(plan).collect();
-            // An option is meant for the others, if there are any: a script often ends with cat or gzip.
+            // Programs that write directly count only if there are no others: a script often ends with cat or gzip.
             let only_direct = children.iter().all(|(child, _)| writes_directly(child));
             for (child, command) in
                 children.iter().filter(|(child, _)| only_direct || !writes_directly(child))
@@ -91,7 +91,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Adds what an option of the child needs, and what the plan for its parent need not have.
+    /// Adds to the plan of the parent what an option needs in the child.
     fn inherit(&mut self, child: &Plan, technique: Technique) {
         match technique {
             Technique::Environment => {
@@ -117,8 +117,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Replaces the rows of a program that has a process of a service start the command, which no option reaches. The program
-    /// itself reads the standard input, for that command.
+    /// Replaces the rows of a program that has a service start the command: no option reaches the service's process. The program
+    /// itself reads the standard input and passes it on.
     fn add_messenger(&mut self, messenger: &str) {
         let is_replaced = |row: &&mut PlanRow| row.effect != Effect::Not && row.option != PRIVATE_STDIN;
         for row in self.plan.rows.iter_mut().filter(is_replaced) {
@@ -127,8 +127,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Replaces what needs a tracer in the rows of a program that traces others. weir detaches from those, and they are what an
-    /// option is meant for.
+    /// Replaces what needs a tracer in the rows of a program that traces others. The options are meant for the traced programs, and
+    /// weir detaches from those.
     fn add_tracer(&mut self, tracer: &str) {
         let why = format!("{tracer} traces its programs itself, and a process can have only one tracer");
         for row in self.plan.rows.iter_mut().filter(|row| row.effect != Effect::Not) {
@@ -189,8 +189,8 @@ fn writes_directly(plan: &Plan) -> bool {
     matches!(plan.runtime.facts.fixes.line_buffered, RuntimeFix::NoEffect(_) | RuntimeFix::IfForced(_))
 }
 
-/// Returns whether a program that the command starts cannot read the command's input, whatever its own plan says: its parent replaces
-/// its standard input before it starts. A shell can read a file in a loop of its own.
+/// Returns whether a program that the command starts cannot read the command's input, also if its own plan does not say so: its parent
+/// replaces its standard input before it starts. A shell can read a file in a loop of its own.
 fn has_private_input_anyway(child: &Plan, row: &PlanRow) -> bool {
     child.runtime.facts.language != SourceLanguage::Shell && row.unreached.is_none()
 }

@@ -89,7 +89,7 @@ pub fn plan(command: &[OsString], request: &RunRequest, host: &HostCapabilities)
     plan_within(command, request, host, 0)
 }
 
-/// Makes the plan for a command that is started by so many programs of the typed command.
+/// Makes the plan for a command. `depth` is the number of programs of the typed command that start it, such as env(1).
 fn plan_within(command: &[OsString], request: &RunRequest, host: &HostCapabilities, depth: u32) -> Plan {
     let program = ResolvedProgram::of(command);
     let wrapped = wrappers::command(&program);

@@ -75,7 +75,7 @@ const BUILTINS: [&str; 61] = [
     "wait",
     "whence",
 ];
-/// The most commands of one script: each takes a look at a file.
+/// The most commands of one script: the executable of each is read.
 const MAX_COMMANDS: usize = 32;
 
 /// Returns the script of a shell's `-c`; None if it has none.

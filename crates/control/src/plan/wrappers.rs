@@ -120,7 +120,7 @@ const TRACERS: [&str; 7] = ["strace", "ltrace", "gdb", "gdbserver", "lldb", "rr"
 /// The letters and names of the options by which a wrapper starts the command in another root directory or mount namespace.
 const ROOT_OPTIONS: [(&str, &str, &[&str]); 3] =
     [("unshare", "R", &["--root"]), ("nsenter", "amr", &["--all", "--mount", "--root"]), ("chpst", "/", &[])];
-/// Programs that have a process of a service start the command: no child of theirs runs it.
+/// Programs that have a service start the command, so that none of their children runs it.
 const MESSENGERS: [&str; 8] =
     ["docker", "podman", "nerdctl", "kubectl", "ssh", "machinectl", "flatpak", "lxc"];
 

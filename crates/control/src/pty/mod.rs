@@ -48,7 +48,7 @@ pub struct Terminals {
 }
 
 impl Terminals {
-    /// Opens the terminals. Descriptors 1 and 2 do not change yet.
+    /// Opens the terminals. Descriptors 1 and 2 do not change yet. Fails if a descriptor or a pseudoterminal cannot be opened.
     pub fn open() -> io::Result<Terminals> {
         let duplicate =
             |fd: BorrowedFd<'_>| Ok::<_, io::Error>(File::from(rustix::io::fcntl_dupfd_cloexec(fd, 3)?));
@@ -62,7 +62,7 @@ impl Terminals {
     }
 
     /// Runs `start` with the terminals as descriptors 1 and 2, which its child inherits, and restores the
-    /// descriptors. Returns the result of `start` and the terminals' output.
+    /// descriptors. Returns the result of `start` and the terminals' output. After an error descriptors 1 and 2 may be terminals.
     pub fn replace_during<T>(self, start: impl FnOnce() -> T) -> io::Result<(T, TerminalOutput)> {
         if let Some(out) = &self.pairs[0] {
             rustix::stdio::dup2_stdout(&out.slave)?;

@@ -23,8 +23,8 @@ use super::{size, writers};
 const CHUNK: usize = 1 << 16;
 /// The interval at which the window size and the program's end are checked: short for a user who resizes a window.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// How often, and at which interval, a process that waits for room in the terminal is looked for: one that writes much fills its 4 KiB at
-/// once.
+/// The number and the interval of searches for a process that waits for room in the terminal: a process that writes much fills the
+/// 4 KiB of a terminal at once.
 const WRITER_LOOKS: u32 = 10;
 const WRITER_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -81,8 +81,9 @@ impl TerminalOutput {
     }
 }
 
-/// Copies until the terminals close. Sends `weir` a sentence about each output that takes no more bytes. Notes in `weir` that it has begun; copies nothing if a thread cannot be started. Closes `weir`
-/// when its peer has ended or needs no more work, and all output before that is copied.
+/// Copies until the terminals close. Sends [`BEGUN`] to `weir` first; copies nothing if a thread cannot be started. After that it sends
+/// a sentence about each output that takes no more bytes. Closes `weir` when its peer has ended or needs no more work, and all output
+/// before that is copied.
 fn copy_all(masters: [Option<OwnedFd>; 2], own: [File; 2], command: TerminalCommand, mut weir: UnixStream) {
     weir_sys::signals::catch_file_size_limit();
     let (ended, own, command) = (Arc::new(AtomicBool::new(false)), Arc::new(own), Arc::new(command));
@@ -176,8 +177,8 @@ impl RelayLane {
         Ok(())
     }
 
-    /// Reports an output that takes no more bytes, although `rest` bytes are read for it. The lane ends then, which closes the terminal:
-    /// the next write of the program fails with EIO.
+    /// Reports an output that takes no more bytes, of which `rest` bytes are read and not written. The lane ends then, which closes the
+    /// terminal: the next write of the program fails with EIO.
     fn report_lost(&mut self, rest: usize, error: &io::Error) {
         let mut lost = rest;
         let mut chunk = vec![0; CHUNK];
@@ -213,8 +214,8 @@ impl RelayLane {
         }
     }
 
-    /// Sends the SIGPIPE that a writer would get from a pipe without readers. Nothing shows who wrote the bytes, so it goes to the
-    /// processes that wait for room in the terminal, else to the command.
+    /// Sends the SIGPIPE that a writer would get from a pipe without readers. The writer of the bytes is not known, so the signal goes
+    /// to the processes that wait for room in the terminal, else to the command.
     fn send_sigpipe(&self) {
         let Some(command) = self.command.process.as_ref() else { return };
         for _ in 0..WRITER_LOOKS {

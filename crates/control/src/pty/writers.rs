@@ -12,7 +12,7 @@ pub(super) fn waiting(command: u32, master: BorrowedFd) -> Vec<OwnedFd> {
     let Ok(name) = ptsname(master, Vec::new()) else { return Vec::new() };
     let name = name.to_string_lossy();
     let waiting = |pid: u32| {
-        // Opened before the look: the process that is found then is the one that gets the signal.
+        // Opened before the check, so that the signal goes to the process that was checked.
         let process = open_process(pid).ok()?;
         proc::threads(pid).into_iter().any(|tid| writes_to(tid, &name)).then_some(process)
     };

@@ -15,12 +15,12 @@ use weir_walkers::PendingBytes;
 
 use crate::supervise::Tracees;
 
-/// So many equal bytes show where the last flush began, if so many of their pieces differ: a few log lines, each with its time or
+/// `SURE` equal bytes show where the last flush began if `SURE_PIECES` of their pieces differ: a few log lines, each with its time or
 /// number.
 const SURE: usize = 128;
 const SURE_PIECES: usize = 64;
 const PIECE: usize = 16;
-/// So many equal bytes can be chance; so can this part of the longest match.
+/// Fewer equal bytes than `CHANCE_BYTES`, or than 1/`CHANCE_PART` of the longest match, can be chance.
 const CHANCE_BYTES: usize = 16;
 const CHANCE_PART: usize = 16;
 /// The part of the file that is compared, and the bound for all comparisons of a stream: they take 4 bytes of memory for each byte, and

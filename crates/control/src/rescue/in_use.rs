@@ -7,9 +7,9 @@ use super::UnwrittenStream;
 use super::last_write::LastWrite;
 use crate::supervise::Tracees;
 
-/// Marks the bytes of streams inside of which one of several threads was killed by `memory`: which of them are written is known
-/// only if the thread was in a write. After it, a thread may wait for the global lock. Reports these streams. Leaves out the
-/// streams `known`, of which a replay tells it.
+/// Marks the bytes of streams inside of which one of several threads was killed, as `memory` shows. Only for a thread that was in a
+/// write is it known which bytes are written: after the write the thread may wait for the global lock. Reports these streams. Leaves
+/// out the streams `known`, whose written bytes a replay has shown.
 pub(super) fn mark_in_use(
     tracees: &mut Tracees,
     (pid, tid): (u32, u32),

@@ -1,5 +1,5 @@
-//! The bytes that a dead process would have converted to another encoding before it wrote them. They do not belong into its file as
-//! they are, so they are saved beside it.
+//! The bytes that a dead process would have converted to another encoding before it wrote them. Unconverted bytes would be wrong in
+//! the file of the stream, so they are saved in a file of their own.
 
 use weir_model::run::RescuedBytes;
 use weir_model::trace::Exit;

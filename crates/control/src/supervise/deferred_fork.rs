@@ -6,7 +6,7 @@ use super::event_loop::Supervisor;
 use super::handler::Fork;
 use super::tracees::Tracees;
 
-/// A fork(2) whose processes have not gone on.
+/// A fork(2) whose processes are not resumed yet.
 #[derive(Debug)]
 pub(crate) struct DeferredFork {
     pub fork: Fork,
@@ -43,8 +43,8 @@ impl Supervisor {
         }
     }
 
-    /// Keeps the first stop of the child of a deferred fork, and returns true. Another stop of the child or the parent's thread means
-    /// that it was killed: the other one goes on.
+    /// Keeps the first stop of the child of a deferred fork, and returns true. Another stop of the child or of the parent's thread means
+    /// that it was killed: the other one is then resumed.
     pub(super) fn is_kept_for_fork(&mut self, stop: PtraceStop) -> bool {
         let forks = &mut self.tracees.deferred_forks;
         let concerns = |one: &DeferredFork| one.fork.child == stop.tid || one.tid == stop.tid;
@@ -59,7 +59,7 @@ impl Supervisor {
         false
     }
 
-    /// Lets the child and the thread that made the call go on, except `killed`.
+    /// Resumes the child and the thread that made the call, except `killed`.
     fn end_fork(&mut self, fork: DeferredFork, killed: Option<u32>) {
         if let Some(first) = fork.child_stop.filter(|stop| Some(stop.tid) != killed) {
             self.on_stop(first);

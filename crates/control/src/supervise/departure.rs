@@ -9,7 +9,7 @@ use super::event_loop::Supervisor;
 /// How long weir stays before it says so: longer than the pauses of most programs.
 const SILENT_NS: u64 = 1_000_000_000;
 
-/// The time in which a signal also ends the descendants that got it: a little longer than one attempt to take bytes back.
+/// The time in which a signal also ends the descendants that got it: a little longer than one attempt to reclaim bytes.
 const SIGNAL_NS: u64 = 100_000_000;
 
 /// The number of signals after the command's end that end weir, whatever is written ahead.

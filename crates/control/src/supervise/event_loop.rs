@@ -35,8 +35,8 @@ const RECLAIM_NS: u64 = 20_000_000;
 /// The interval at which weir looks whether a command has ended that another program traces: short for a user.
 const ROOT_NS: u64 = 10_000_000;
 
-/// How long weir serves processes on after the command's end, before it names them: the other processes of a pipeline end at
-/// about the same time.
+/// How long weir continues to serve processes after the command's end, before it names them: the other processes of a pipeline
+/// end at about the same time.
 const GRACE_NS: u64 = 20_000_000;
 
 /// How long weir rescues the bytes of processes that it has killed: a little longer than a rescue waits for a reader.
@@ -69,7 +69,7 @@ pub(crate) struct Supervisor {
     /// The end of [`GRACE_NS`].
     grace_until_ns: Option<u64>,
     pub(super) departure: Option<Departure>,
-    /// As process 1, weir has killed the processes that ran on.
+    /// As process 1, weir has killed the processes that outlived the command.
     has_killed_the_rest: bool,
 }
 

@@ -17,8 +17,8 @@ pub(super) struct ThreadFacts {
     pub times_receives: bool,
 }
 
-/// Returns whether a thread can be stopped unnoticed. A thread that blocks in a write is left alone: its bytes are on
-/// their way.
+/// Returns whether a thread can be stopped unnoticed. A thread that blocks in a write is not stopped: the kernel has perhaps
+/// written a part of its bytes.
 pub(super) fn can_interrupt(pid: u32, tid: u32, facts: ThreadFacts) -> bool {
     let state = proc::thread_state(tid);
     let restarts = match &state {

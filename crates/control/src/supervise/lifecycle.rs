@@ -195,7 +195,7 @@ impl Supervisor {
         self.tracees.live_threads(pid).all(proc::is_killed)
     }
 
-    /// Reports the exits whose other threads have ended meanwhile. Lets a thread go if another one has reported the exit, or if it
+    /// Reports the exits whose other threads have ended meanwhile. Resumes a thread if another one has reported the exit, or if it
     /// was held too long.
     pub(super) fn retry_held_exits(&mut self) {
         for held in std::mem::take(&mut self.held_exits) {

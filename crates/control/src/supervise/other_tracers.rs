@@ -12,7 +12,7 @@ use super::tracees::Tracees;
 use crate::delay::outside_streams::reclaim_to_leave;
 use crate::delay::write_ahead::reclaim_at_call;
 
-/// How long a caller of ptrace(2) is held. Bytes that are written ahead of its target can be taken back when all threads of the
+/// How long a caller of ptrace(2) is held. Bytes that are written ahead of its target can be reclaimed when all threads of the
 /// target block.
 const MAX_WAIT_NS: u64 = 2_000_000_000;
 

@@ -69,8 +69,7 @@ impl Tracees {
     }
 
     /// As [`Tracees::pending`] for a process in its exit stop, with a new search for walkers and streams, and with streams whose copies
-    /// contradict each other. A forked process keeps
-    /// the walkers of its parent.
+    /// contradict each other. A forked process keeps the walkers of its parent.
     pub(crate) fn final_pending(&mut self, pid: u32, tid: u32) -> Vec<PendingBytes> {
         let Some(process) = self.processes.get_mut(&pid) else { return Vec::new() };
         if !(process.forked && process.has_final_walkers()) {

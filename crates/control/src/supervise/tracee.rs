@@ -59,7 +59,7 @@ pub(crate) struct TracedProcess {
     pub memory_owner: u32,
     /// The process still has weir's image, because the command is not executed yet. Handlers do not see it.
     pub before_exec: bool,
-    /// The program or a library of it imports ptrace(2): its threads, and those of its children until their execve(2), stop at system calls.
+    /// The program or a library of it imports ptrace(2). Its threads stop at system calls, and those of its children until their execve(2).
     pub may_trace: bool,
     /// The image's libraries have been searched for ptrace(2). Its first fork does so.
     pub knows_libraries: bool,
