@@ -1,4 +1,4 @@
-/* page_access.h: tells whether the program can access its buffer before the library copies. With a bad buffer read(2) and
+/* page_access.h: checks whether the program can access its buffer before the library copies. With a bad buffer read(2) and
    write(2) return EFAULT, but a copy raises SIGSEGV.
 
    The pages of a session are noted when the kernel has confirmed the access. A call that unmaps or protects memory ends

@@ -1,4 +1,4 @@
-/* signals.c: keeps SIGSYS out of the masks of the program's handlers, and tells whether its handlers restart calls. In a
+/* signals.c: keeps SIGSYS out of the masks of the program's handlers, and checks whether its handlers restart calls. In a
    session of gathering (gather.h) system calls raise SIGSYS; the kernel kills a process that blocks it. */
 #include "signals.h"
 

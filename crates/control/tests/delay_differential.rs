@@ -20,7 +20,7 @@ const KINDS: [(&str, &str); 7] =
 /// A further mode of restless.cc.
 const MOVES: (&str, &str) = ("m", "300");
 
-/// The modes of restless.rs, and the lines of each: so many that the search finds the buffers.
+/// The modes of restless.rs, and the lines of each: enough for the search to find the buffers.
 const RUST_KINDS: [(&str, &str); 11] = [
     ("p", "900"),
     ("l", "600"),

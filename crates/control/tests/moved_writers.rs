@@ -95,7 +95,7 @@ fn go() {
     }
 }
 
-/// A program fills its buffer in less time than the delay, and waits: nobody sees the writer grow.
+/// A program fills its buffer in less time than the delay, and waits: no snapshot shows that the writer grows.
 fn writes_early_after_a_burst(program: &Path, lines: usize) {
     let folder = folder();
     let words = [text(program), text(folder.path()), "idle"];

@@ -1,6 +1,6 @@
 //! With --rescue each complete line of a program that is killed at any moment is in its output, once and in order.
 //!
-//! WEIR_FOLLOW_FULL=1 kills each program 200 times, a larger number so many times.
+//! WEIR_FOLLOW_FULL=1 kills each program 200 times; a larger number is the number of kills.
 
 mod common;
 

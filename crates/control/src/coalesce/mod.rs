@@ -255,7 +255,7 @@ fn maps_arena(pid: u32, (device, inode): (u64, u64)) -> bool {
 
 /// Returns the read or write that the kernel has made for the region, and that the dying process could not note.
 ///
-/// Register r8 of weir_counted_call holds the address of the counter, which tells a write from a read. The system call's
+/// Register r8 of weir_counted_call holds the address of the counter, which distinguishes a write from a read. The system call's
 /// number does not: if an interrupt stopped the process after the call, as the signal itself mostly does, orig_rax is -1.
 #[cfg(target_arch = "x86_64")]
 fn interrupted_call(pid: u32, region: &ArenaRegion) -> Option<(layout::InterruptedCall, u64)> {

@@ -332,7 +332,7 @@ pub(super) fn stopped_text(pid: u32) -> String {
     format!("it was stopped (SIGSTOP, Ctrl-Z) in the middle of its work; resume it: kill -CONT {pid}")
 }
 
-/// Returns whether a thread sleeps so that only what it waits for, or its death, wakes it.
+/// Returns whether a thread is in uninterruptible sleep: only the end of its wait, or its death, wakes it.
 fn is_uninterruptible(tid: u32) -> bool {
     has_state(tid, 'D')
 }

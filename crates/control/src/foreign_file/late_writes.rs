@@ -1,4 +1,4 @@
-//! Writes that a process makes for weir and that do not return: what is known of their bytes, for the user.
+//! Writes that a process makes for weir and that do not return. The user gets a sentence about the bytes of each.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};

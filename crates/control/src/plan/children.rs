@@ -208,7 +208,7 @@ fn script(program: &ResolvedProgram) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Returns why an option does not reach the program of a plan that another one starts; None if it does. `needs_option` tells
+/// Returns why an option does not reach the program of a plan that another one starts; None if it does. `needs_option` says
 /// whether weir would add an option to the program's own.
 fn not_reached(child: &Plan, needs_option: bool, row: &PlanRow) -> Option<String> {
     let is_for_command = match row.technique {

@@ -41,8 +41,8 @@ impl Plan {
         reasons.into_iter().map(|(reason, options)| format!("{}: {reason}", options.join(", "))).collect()
     }
 
-    /// Returns whether the run itself says what it does not reach: most programs of Node and PHP write at once, and most streams of
-    /// libweir can be written from outside.
+    /// Returns whether the run itself names the bytes that it does not reach: most programs of Node and PHP write at once, and most
+    /// streams of libweir can be written from outside.
     fn is_told_later(&self, row: &PlanRow) -> bool {
         row.unreached.as_deref().is_some_and(is_of_libweir)
             || matches!(self.runtime.facts.language, SourceLanguage::Node | SourceLanguage::Php)

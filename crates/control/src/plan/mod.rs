@@ -191,7 +191,7 @@ impl PlanBuilder<'_> {
         self.plan.rows.push(row.without(unreached));
     }
 
-    /// Names what the supervisor cannot reach: all buffers without /proc, some files where pidfd_getfd(2) is forbidden.
+    /// Names the buffers that the supervisor cannot reach: all without /proc, those of some files where pidfd_getfd(2) is forbidden.
     fn out_of_supervision(&self, row: &PlanRow) -> Option<String> {
         let is_outside =
             ["--max-delay", "--rescue", "--fix-fork"].iter().any(|one| row.option.starts_with(one));

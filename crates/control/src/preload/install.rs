@@ -104,7 +104,7 @@ struct CheckedDirectory {
 }
 
 impl CheckedDirectory {
-    /// Opens a directory, and creates what is missing of it. Every directory of its path must belong to the user or root.
+    /// Opens a directory, and creates the missing directories of its path. Each directory of the path must belong to the user or root.
     fn open(path: &Path) -> Result<CheckedDirectory, String> {
         // A link may be replaced at any time. What counts is the path that it leads to now, which is checked below.
         let existing = path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("/"));

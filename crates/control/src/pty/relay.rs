@@ -182,7 +182,7 @@ impl RelayLane {
     fn report_lost(&mut self, rest: usize, error: &io::Error) {
         let mut lost = rest;
         let mut chunk = vec![0; CHUNK];
-        // The terminal holds these bytes now. A program that goes on writing must get the error.
+        // The terminal holds these bytes now. A program that continues to write must get the error.
         while lost < rest + CHUNK && self.ready(Duration::ZERO).is_ok_and(|is_ready| is_ready) {
             match self.from.read(&mut chunk) {
                 Ok(read) if read > 0 => lost += read,

@@ -32,7 +32,7 @@ const COMPARED_BYTES: usize = 16 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DecidedLen {
     len: usize,
-    /// How many of them, from the last one back, equal what the last flush wrote from there.
+    /// How many of the last of them are equal to the bytes that the last flush wrote at their place.
     equal: usize,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn unwritten_len(
     Some(if all_found { len } else { len - equal }).filter(|len| *len > 0)
 }
 
-/// Returns the result of [`live_len`] for a stream; None if it is unknown what is pending. `has_ended`: all threads have ended, and no
+/// Returns the result of [`live_len`] for a stream; None if the pending bytes stay unknown. `has_ended`: all threads have ended, and no
 /// flush has written the bytes unless a thread was killed in it. Otherwise all of them may be written.
 fn decided_len(
     tracees: &Tracees,

@@ -215,7 +215,7 @@ impl ReplayBudget<'_> {
         is_left
     }
 
-    /// Returns whether the process may execute one more instruction after so many.
+    /// Returns whether the process may execute one more instruction after this number of steps.
     fn allows_step(&self, steps: u32, pid: u32) -> bool {
         steps < MAX_STEPS && (!steps.is_multiple_of(CHECK_STEPS) || self.goes_on(pid))
     }

@@ -1,5 +1,5 @@
 //! Saves rescued bytes that their file did not take, with a report beside them. Both files belong to the user of the dead
-//! process, and nobody else can read them.
+//! process, and no other user but root can read them.
 
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};

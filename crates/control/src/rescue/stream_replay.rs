@@ -1,14 +1,14 @@
 //! Replays the threads of compiled code that were killed between a write(2) and the note of it in the stream.
 //!
 //! A file buffer of C++ keeps its bytes until some instructions after the write(2) that wrote them, and a long write
-//! takes several calls. The object alone does not tell how far the thread was. So each killed thread that has a stream
+//! takes several calls. The object alone does not show how far the thread was. So each killed thread that has a stream
 //! with pending bytes in its registers or on its stack is replayed for a moment. If it notes that all bytes are written
 //! without a write that begins with them, it had written them before it was killed. The stream's unwritten bytes are
 //! then those that the replayed thread would still have written, and those that are pending afterwards. In every other
 //! case the thread had written none of them, and the dead process's memory holds what is unwritten.
 //!
 //! A file buffer of libc++ hands its bytes to a FILE of the C library. The replayed thread moves bytes of both, so its memory and
-//! its writes tell what is unwritten of both.
+//! its writes show the unwritten bytes of both.
 //!
 //! Goroutines are threads of a scheduler of their own: each one that was in a flush is replayed, also if it was waiting. It
 //! ends where it notes that all is written, or where it is about to write the next bytes. If it reaches neither, it is
@@ -39,7 +39,7 @@ pub(crate) struct StreamReplays {
     replayed: Vec<ReplayedMemory>,
     /// The CPU time of each replay.
     budget_ns: u64,
-    /// Streams, by the addresses of their notes, of which it is unknown what is written: the replay of a thread that may have been
+    /// Streams, by the addresses of their notes, whose written bytes are unknown: the replay of a thread that may have been
     /// flushing them has no result.
     unknown: BTreeSet<u64>,
     /// As `unknown`, streams whose memory is not in use any more.

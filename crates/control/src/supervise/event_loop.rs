@@ -191,7 +191,7 @@ impl Supervisor {
     }
 
     /// Returns whether weir kills the rest now: the end of process 1 kills all processes of its PID namespace (pid_namespaces(7)),
-    /// and then nobody writes their pending bytes. False after the first time.
+    /// and then no process writes their pending bytes. False after the first time.
     fn kills_the_rest(&mut self) -> bool {
         let is_init = std::process::id() == 1 && self.services().contains(&RESCUED);
         is_init && !std::mem::replace(&mut self.has_killed_the_rest, true)

@@ -26,7 +26,7 @@ pub trait LifecycleHandler {
         None
     }
 
-    /// Returns what the handler does with pending bytes, which ends with the command: "written early". None: nothing.
+    /// Returns a participle for the handler's work on pending bytes, which ends with the command: "written early". None: no work.
     fn service(&self) -> Option<&'static str> {
         None
     }

@@ -32,7 +32,7 @@ pub(super) fn can_interrupt(pid: u32, tid: u32, facts: ThreadFacts) -> bool {
     restarts || may_interrupt(pid, &state, false)
 }
 
-/// Returns whether a call of a Go program is the poll of its scheduler, which goes on at EINTR and computes the timeout again.
+/// Returns whether a call of a Go program is the poll of its scheduler, which repeats it at EINTR and computes the timeout again.
 /// Signals by which the scheduler itself interrupts threads have the same effect.
 pub(super) fn is_poll_of_go(number: i64, args: &[u64; 6]) -> bool {
     /// The size of `netpoll`'s array.
@@ -71,7 +71,7 @@ fn is_socket(tid: u32, fd: i32) -> bool {
     proc::descriptor(tid, fd).is_some_and(|link| link.exact().starts_with(SOCKET))
 }
 
-/// Returns whether a call that a stop has ended with EINTR is a receive: only a timeout lets it end so.
+/// Returns whether a call that a stop has ended with EINTR is a receive: after a stop the kernel restarts those without a timeout.
 pub(super) fn is_receive(tid: u32, call: &SyscallRegisters) -> bool {
     let receives = matches!(
         syscalls::op(call.number),

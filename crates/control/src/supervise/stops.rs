@@ -75,7 +75,7 @@ impl Supervisor {
         let Some(thread) = self.tracees.threads.get_mut(&tid) else { return };
         thread.repeated_call.restore_at_exit(tid);
         match thread.skipped_call.take() {
-            // A thread that was killed at this stop keeps the call, which tells how many bytes it has written.
+            // A thread that was killed at this stop keeps the call, which shows how many bytes it has written.
             Some(call) if !skip::at_exit(tid, &call) => thread.skipped_call = Some(call),
             Some(_finished) => {}
             None if self.tracees.thread_stops_at_syscalls(tid) => {
