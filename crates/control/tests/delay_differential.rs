@@ -231,8 +231,8 @@ fn libcxx_stripped() {
     }
 }
 
-/// A stream that was made just before a fork is known at the fork, although the memory was searched a moment ago, perhaps when the
-/// process was so young that weir looked at its runtime in a child.
+/// A stream that was made just before a fork is known at the fork, although the memory was searched a moment ago. The process may
+/// be so young that weir finds its runtime in a child.
 #[test]
 fn streams_made_just_before_a_fork() {
     let folder = folder();

@@ -1,5 +1,5 @@
 //! With --max-delay and --rescue each line that a thread of a Python program has written is in its output, once and in the
-//! thread's order, whether the threads share a lock or run at the same time.
+//! thread's order. Some interpreters have a global lock; in others the threads run at the same time.
 //!
 //! WEIR_FOLLOW_FULL=1 runs and kills each program 60 times.
 

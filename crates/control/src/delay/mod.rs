@@ -5,10 +5,10 @@
 //! calls, the stream is emptied; otherwise the bytes are written ahead of the program.
 //!
 //! A thread in user mode can be between a write(2) and the stream's update, or between two steps of a putc(3). The bytes
-//! of such a process are written only if it has made no write since their first snapshot, and if each such thread has gone on
-//! and used 100 µs of CPU time since, or the stream has more bytes: both show that the thread's call on the stream has ended. CPU
-//! time alone does not show it: beside other load a thread can be stopped again and again before its next instruction, and the
-//! kernel counts its own work and interrupts too. The walkers themselves show it for streams that a search finds.
+//! of such a process are written only if it has made no write since their first snapshot, and if the thread's call on the stream
+//! has ended. The call has ended if the stream has more bytes, or if each such thread has other registers and has used 100 µs of
+//! CPU time. CPU time alone does not show it: beside other load a thread can be stopped again and again before its next
+//! instruction, and the kernel counts its own work and interrupts too. For streams that a search finds, the walkers show it.
 
 pub(crate) mod ahead_table;
 mod compared_streams;
@@ -205,8 +205,8 @@ impl LifecycleHandler for DelayHandler {
     }
 }
 
-/// Begins to count the writes of a process to each file when a search finds a stream in it and does not know whether its
-/// bytes are written, and ends it when no such stream is left. Meanwhile the process stops at each system call.
+/// Counts the writes of a process to each file while needed: `begins` if a search has found a stream whose bytes may be written
+/// already, `goes_on` while a search finds streams. Meanwhile the process stops at each system call.
 fn update_write_counts(tracees: &mut Tracees, pid: u32, begins: bool, goes_on: bool) {
     let is_counted = tracees.written_ahead.counted_writes(pid).is_some();
     if begins && !is_counted {

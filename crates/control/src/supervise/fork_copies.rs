@@ -57,9 +57,9 @@ impl Tracees {
         written.into_iter().for_each(|one| self.add_written_copy(family, &one));
     }
 
-    /// Decides which of the common bytes of a process in its exit stop other processes have written or can still write, and notes
-    /// those that it has written itself or that a rescue writes for it now. Only the former count as inherited from then on.
-    /// `pending` has all streams, not joined.
+    /// Decides about the common bytes of a process in its exit stop. Those that other processes have written or can still write
+    /// count as inherited from then on. Those that the process has written itself, or that a rescue writes for it now, are noted as
+    /// written copies. `pending` has all streams, not joined.
     pub(crate) fn decide_fork_copies(&mut self, pid: u32, tid: u32, pending: &[PendingBytes]) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         let family = process.family;
