@@ -6,9 +6,10 @@
 //!
 //! A thread in user mode can be between a write(2) and the stream's update, or between two steps of a putc(3). The bytes
 //! of such a process are written only if it has made no write since their first snapshot, and if the thread's call on the stream
-//! has ended. The call has ended if the stream has more bytes, or if each such thread has other registers and has used 100 µs of
-//! CPU time. CPU time alone does not show it: beside other load a thread can be stopped again and again before its next
-//! instruction, and the kernel counts its own work and interrupts too. For streams that a search finds, the walkers show it.
+//! has ended. The call has ended if the stream has more bytes, or if each such thread has gone on and used 100 µs of CPU time, or
+//! 20 ms if it has the same registers. Less CPU time does not show it: beside other load a thread can be stopped again and again
+//! before its next instruction, and the kernel counts its own work and interrupts too. For streams that a search finds, the
+//! walkers show it.
 
 pub(crate) mod ahead_table;
 mod compared_streams;
