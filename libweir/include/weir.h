@@ -202,7 +202,7 @@ int weir_set_mode(weir_stream *s, enum weir_mode mode, size_t buffer_bytes);
 /* Sets the mode and uses the caller's memory as buffer until weir_close, as setvbuf(3). Returns -EBUSY if
  * the stream has already been used. */
 int weir_set_buffer(weir_stream *s, enum weir_mode mode, void *buffer, size_t buffer_bytes);
-int weir_set_stale(weir_stream *s, unsigned stale_ms);
+int weir_set_stale(weir_stream *s, unsigned stale_ms); /* changes weir_options.stale_ms; 0: no limit. Returns 0 or -errno */
 enum weir_mode weir_get_mode(weir_stream *s); /* never WEIR_AUTO */
 
 /* ---- writing --------------------------------------------------------------------------------------- */

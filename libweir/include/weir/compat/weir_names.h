@@ -1,4 +1,4 @@
-/* weir/compat/weir_names.h: ends what libc_names.h began. */
+/* weir/compat/weir_names.h: restores the macros that libc_names.h has removed, and defines WEIR_COMPAT_REFUSED. */
 #pragma pop_macro("stderr")
 #pragma pop_macro("stdout")
 #pragma pop_macro("stdin")
