@@ -32,7 +32,7 @@ enum {
     HOLD_MS = 1000,
     MAX_HOLD_MS = 30000,
     MIN_MS = 20,
-    /* As long as exit waits for a thread that proceeds: a reader that is busy for some seconds loses nothing. */
+    /* As MAX_MS of patience.c, for a thread that proceeds: a peer that does not read for some seconds loses nothing. */
     READER_MS = 30000,
 };
 
@@ -159,7 +159,8 @@ int weir__flush_in_place(weir_stream *s)
     return result;
 }
 
-/* Waits until the descriptor takes bytes, or `end_ms`. `again`: the last write after such a wait failed. */
+/* Waits until the descriptor accepts bytes, at the longest until `end_ms` of weir__now_ms. `again`: the descriptor was reported as
+ * ready before, and the write still failed with EAGAIN. Returns false at the end of the time. */
 static bool wait_for_reader(const weir_stream *s, int64_t end_ms, bool again)
 {
     struct pollfd reader = {.fd = weir__config(s)->fd, .events = POLLOUT};
@@ -173,7 +174,7 @@ static bool wait_for_reader(const weir_stream *s, int64_t end_ms, bool again)
     return ready > 0 || (ready < 0 && errno == EINTR);
 }
 
-/* As weir__flush_in_place. Waits for the reader of a non-blocking descriptor until it takes nothing for READER_MS. */
+/* As weir__flush_in_place. Waits for the peer of a non-blocking descriptor until it has read nothing for READER_MS. */
 static int flush_patiently(weir_stream *s)
 {
     const struct weir_stats *stats = &weir__state(s)->stats;

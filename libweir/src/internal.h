@@ -200,19 +200,20 @@ void weir__end_fork(void);
 enum { WEIR__LOCK_TIMEOUT_MS = 1000, WEIR__SLICE_MS = 5 };
 struct weir__patience {
     int64_t end_ms;       /* of weir__now_ms; moves while the other thread proceeds */
-    int64_t last_end_ms;  /* end_ms does not move beyond */
-    int64_t proceeded_ms; /* of the last look at which the thread had gone on */
-    int64_t looked_ms;    /* of the last look */
+    int64_t last_end_ms;  /* the latest value of end_ms */
+    int64_t proceeded_ms; /* of the last check that found progress of the thread */
+    int64_t looked_ms;    /* of the last check */
     uintptr_t thread;     /* its address; 0: none, or threads that wait for each other */
-    unsigned long sleeps; /* its count */
+    unsigned long sleeps; /* its voluntary context switches at the last check */
 };
 /* Waits WEIR__LOCK_TIMEOUT_MS in all for threads that sleep. */
 void weir__patience_begin(struct weir__patience *p);
-/* After a part of the wait: returns whether to wait on for `thread`, as in struct weir__lock; 0: one that does not sleep. */
+/* Checks the progress of a thread after a part of the wait. Returns whether to go on waiting. `thread` is the owner of a struct
+ * weir__lock, or 0 for a thread that does not sleep. */
 bool weir__is_patient(struct weir__patience *p, uintptr_t thread);
 /* Returns false if the owner sleeps too long. */
 bool weir__lock_patiently(struct weir__lock *lock, struct weir__patience *p);
-/* Returns whether the thread goes on by itself, and how often it has gone to sleep. */
+/* Returns whether the thread runs, is ready to run or sleeps uninterruptibly; stores its voluntary context switches. */
 bool weir__thread_runs(uintptr_t thread, unsigned long *sleeps);
 
 /* ending.c: hooks of exit(3) and exec(3) */
@@ -225,7 +226,7 @@ void weir__before_daemon(void);
 /* Returns whether the process `pid` may write the stream's pending bytes. */
 bool weir__belongs_to(const weir_stream *s, int pid);
 /* Locks the stream of any thread; weir__leave_after_flush unlocks it. Returns false at the end of the patience, or if nothing
- * is pending and the owner is blocked in a read. Afterwards still waits a short time. */
+ * is pending and the owner is blocked in a read. A patience that has ended still waits MIN_MS for each further stream. */
 bool weir__enter_for_flush(weir_stream *s, struct weir__patience *p);
 /* Returns whether the calling thread is in a system call that writes the stream: it is in a signal handler, or in the
  * program's function of weir_open_callbacks. The written bytes are not accounted yet, so a flush would write them twice. */

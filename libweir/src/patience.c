@@ -4,7 +4,7 @@
  * time counts in which the thread sleeps and was not woken.
  *
  * A thread that waits for a stream's lock wakes up every few milliseconds, which is no progress. It notes the lock's owner,
- * and the owner is looked at in its place. Threads that wait for each other, or for the thread that is patient, sleep. */
+ * and the owner is examined instead. Threads that wait for each other, or for the calling thread, count as asleep. */
 #include "private.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum {
      * computes without end in a callback, or that a slow reader wakes again and again. */
     MAX_MS = 30000,
     STATUS_BYTES = 4096,
-    MAX_WAITS = 64, /* more threads in a row, each waiting for the next: they wait in a circle */
+    MAX_WAITS = 64, /* a longer chain of threads, each waiting for the next, counts as a cycle */
 };
 
 WEIR_COLD void weir__note_thread_slow(void)
@@ -71,7 +71,7 @@ static bool read_status(int tid, char *to, size_t bytes)
     return true;
 }
 
-/* Returns how often the thread has gone to sleep. */
+/* Returns the number of voluntary context switches in the text of /proc/self/task/TID/status. */
 static unsigned long sleeps_of(const char *status)
 {
     static const char name[] = "\nvoluntary_ctxt_switches:";
@@ -95,8 +95,8 @@ bool weir__thread_runs(uintptr_t thread, unsigned long *sleeps)
     return state && state[8] && strchr("RDt", state[8]);
 }
 
-/* Returns the thread at the end of the row: the one that `thread` waits for, that this one waits for, and so on. Returns 0 if
- * there is no end. A thread of the row without a processor sets `ready`: it may have got its lock. */
+/* Follows the chain of lock owners from `thread`, each of which waits for the next. Returns the last one, which waits for no
+ * lock; 0 if the chain is a cycle or leads to the calling thread. Sets *ready if a thread of it runs: it may have got its lock. */
 static uintptr_t last_in_row(uintptr_t thread, bool *ready)
 {
     for (int i = 0; i < MAX_WAITS; i++) {
