@@ -16,10 +16,11 @@
  * state->record_bytes bytes above `written` belong to a record that is not complete yet.
  *
  * STORES. Only the owner changes `written`: it publishes bytes, weir__reset sets it to 0, and weir_set_mode takes an
- * incomplete record back if the write that the new mode requires has failed and written no part of it. Only
- * weir__write_out advances `drained`, and lowers it if it takes back what it wrote (file_lock.c). weir__reset requires drained == written, so a published byte never
- * moves. It stores written = 0 before drained = 0: a reader between the two stores sees written < drained,
- * which means an empty buffer. The delay timer never resets.
+ * incomplete record back if the write that the new mode requires has failed and written no part of it. weir__write_out
+ * advances `drained`, and lowers it if it takes back what it wrote (file_lock.c). __fpurge(3), and an exec after a fork
+ * (ending.c), also advance it, over bytes that are discarded. weir__reset requires drained == written, so a published byte
+ * never moves. It stores written = 0 before drained = 0: a reader between the two stores sees written < drained, which
+ * means an empty buffer. The delay timer never resets.
  *
  * A WEIR_KILL stream has its head and buffer in a shared mapping. The head inside weir_stream and the limits
  * stay 0, so every call takes the slow path, which finds the shared head through struct weir__config.
@@ -140,7 +141,7 @@ struct weir__state {
     int64_t quiet_ns;     /* the delay before the timer's next check of a stream that is not armed */
     unsigned far_seeks;   /* consecutive seeks out of the read buffer, or out of the one that a write has discarded */
     unsigned discards;    /* consecutive changes to writing that discarded read-ahead bytes */
-    int64_t discarded_from, discarded_upto; /* the file's range that the last of them had in the buffer; 0: none */
+    int64_t discarded_from, discarded_upto; /* the range of the file that was last discarded as read-ahead bytes; 0: none */
     bool advised;         /* posix_fadvise(2) was called */
     _Atomic bool in_read; /* the lock's owner is blocked in a read; the stream is in a consistent state */
     _Atomic uintptr_t reader; /* the thread that has read into the read buffer, as in struct weir__lock; or 0 */
