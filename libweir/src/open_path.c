@@ -16,7 +16,7 @@ bool weir__truncates_late(int oflags, const struct weir_options *options)
     return oflags & O_TRUNC && can_fail_late(oflags, options);
 }
 
-/* Returns whether open(2) would give a file or block device, which has a position. */
+/* Returns whether open(2) would open a regular file or a block device: they have a file offset. */
 static bool has_position(const char *path, int oflags)
 {
     struct stat status;
@@ -25,7 +25,7 @@ static bool has_position(const char *path, int oflags)
     return S_ISREG(status.st_mode) || S_ISBLK(status.st_mode);
 }
 
-/* Checks what weir__open_fd would refuse. */
+/* Returns -EINVAL for options that weir__open_fd would refuse for this kind of access; 0 for others. */
 static int check_access(const char *path, int oflags, const struct weir_options *options)
 {
     int access = oflags & O_ACCMODE;

@@ -47,7 +47,7 @@ static bool lock_new(void)
 /* Locks the registry, and the streams that other threads have opened meanwhile. */
 static void lock_registry(void)
 {
-    enum { TIMES = 50 }; /* 10 ms: also a stream is new that could not be locked in time */
+    enum { TIMES = 50 }; /* 10 ms in all; a stream whose lock stays held longer is left unlocked */
     struct timespec moment = {0, 200000};
     weir__registry_lock();
     for (int i = 0; i < TIMES && !lock_new(); i++) {
@@ -82,7 +82,7 @@ static void before_fork(void)
     weir__cancel_restore(cancel);
     atomic_store(&weir__globals->forking, weir__this_thread());
     if (atomic_load(&weir__globals->hooks_end))
-        after_fork_in_parent(); /* nobody may call it any more: see weir__end_fork */
+        after_fork_in_parent(); /* glibc may no longer call it: see weir__end_fork */
 }
 
 /* Does nothing if weir__end_fork has released the locks. */

@@ -30,7 +30,7 @@
  *   POSITIONED (files without O_APPEND, block devices) exactly once: recovery writes the bytes to their
  *              position; a write that happened put the same bytes there. If another writer has since
  *              extended the file over this range, its bytes stay, and ours go behind the end of the file.
- *   APPEND     (O_APPEND, WEIR_LOCK_FILE) exactly once, if nobody else wrote to the file between the
+ *   APPEND     (O_APPEND, WEIR_LOCK_FILE) exactly once, if no other process wrote to the file between the
  *              owner's last write and the recovery: the growth since inflight.end is that write's count,
  *              if these bytes equal the buffer's. Otherwise at least once: the write is repeated.
  *   SEQUENTIAL (pipes, sockets, terminals, and any other descriptor given to weir_recover) at least once:

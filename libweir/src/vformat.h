@@ -77,7 +77,8 @@ void weir__put_unsigned(struct weir__text *text, const struct weir__spec *spec, 
 void weir__put_pointer(struct weir__text *text, const struct weir__spec *spec, const void *value);
 void weir__put_char(struct weir__text *text, const struct weir__spec *spec, int value);
 void weir__put_string(struct weir__text *text, const struct weir__spec *spec, const char *value);
-/* vformat_float.c; %a and what libweir cannot do is done by the C library */
+/* vformat_float.c. Leaves %a, a radix character of several bytes and other rounding modes to weir__libc_double. Returns 0 or
+ * -errno. */
 int weir__put_double(struct weir__text *text, const struct weir__spec *spec, double value);
 
 /* vformat_libc.c: conversions by the C library. Each returns 0 or -errno. */
