@@ -58,8 +58,8 @@ static ssize_t append(weir_stream *s, const struct iovec *iov, int count)
     return written;
 }
 
-/* Reserves the range in one step with finding the position and returns the unused part afterwards. A
- * concurrent writer with the same position then gets a range of its own, as with write(2). */
+/* Moves the file offset over the range before the write, and back over the unwritten part after it. A concurrent writer that
+ * shares the file offset then gets a range of its own, as with write(2). */
 static ssize_t write_at_position(weir_stream *s, const struct iovec *iov, int count)
 {
     const struct weir__config *config = weir__config(s);

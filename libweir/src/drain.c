@@ -131,14 +131,14 @@ static int write_loop(weir_stream *s, uint64_t upto, const struct iovec *more, i
     }
 }
 
-/* Returns whether pending bytes alone go out in one write(2) with nothing to note before it. */
+/* Returns whether one write of the pending bytes alone is enough: no other bytes, no record, no spill file, no alignment. */
 static inline bool is_plain(const weir_stream *s, int count, bool wait)
 {
     const struct weir__config *config = weir__config(s);
     return count == 0 && wait && config->mode != WEIR_RECORD && !config->spill && !config->direct;
 }
 
-/* As write_loop, for that case: many programs write each line at once. */
+/* As write_loop, for the case of is_plain. It is faster for programs that write each line at once. */
 static int write_plain(weir_stream *s, uint64_t upto, size_t *more_done)
 {
     struct weir__state *state = weir__state(s);

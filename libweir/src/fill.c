@@ -3,8 +3,8 @@
 
 enum {
     FAR_SEEKS_ARE_RANDOM = 3,
-    /* Of a file. A program that needs its first bytes copies no more than these; reading all of a file takes the same time as
-     * with a full first read (measured). */
+    /* The first read of a regular file. A program that needs only the beginning of the file causes no larger copy, and a program
+     * that reads the whole file takes the same time as with a full first read (measured). */
     FIRST_BYTES = 16384,
 };
 
@@ -79,8 +79,8 @@ static void advise(weir_stream *s)
     state->advised = true;
 }
 
-/* Ends the call of a thread that is cancelled in a read. Only the call's own lock: one that the caller took by
- * weir_lock is released by its cleanup handler. */
+/* Ends the call of a thread that is cancelled in a read. Releases only the call's own lock: the caller's cleanup handler
+ * releases one that the caller took by weir_lock. */
 static void abandon_read(void *stream)
 {
     weir_stream *s = stream;
@@ -88,10 +88,11 @@ static void abandon_read(void *stream)
     weir__leave(s);
 }
 
-/* A read of a file ends soon: exit waits for it, and then gives the read-ahead bytes back. */
+/* Returns whether a read may wait without end. A read of a file does not: exit waits for it, and then gives the read-ahead
+ * bytes back. */
 static bool may_block(const struct weir__config *config) { return !config->regular && !config->block_device; }
 
-/* A read of a pipe, a socket, a terminal or a callback may never return; it can be cancelled. */
+/* Reads once. A read of a pipe, a socket, a terminal or a callback may never return, so pthread_cancel can end it. */
 static ssize_t read_sink(weir_stream *s, char *to, size_t bytes)
 {
     const struct weir__config *config = weir__config(s);

@@ -48,8 +48,8 @@ int weir_flush(weir_stream *s)
     return result;
 }
 
-/* Only its own thread may use a stream that threads do not share: while that one is blocked in a call, the stream is
- * left alone, as at exit. */
+/* Flushes a stream of another thread that threads do not share. Returns -EAGAIN if that thread stays in a call and bytes are
+ * pending: only the thread itself may then use the stream. */
 static int flush_unshared(weir_stream *s)
 {
     struct weir__patience patience;
@@ -61,7 +61,7 @@ static int flush_unshared(weir_stream *s)
     return result;
 }
 
-/* A thread that is cancelled in the wait for another's call would leave a reference to the stream. */
+/* Cancellation is off: a thread that is cancelled while it waits for another thread's call would keep a reference to the stream. */
 int weir_flush_all(void)
 {
     weir_stream *s;

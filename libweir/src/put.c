@@ -6,8 +6,7 @@
 
 #include "format.h"
 
-/* Returns the address for `most` bytes in the buffer, or NULL if the fast path is closed or the room is too
- * small. */
+/* Returns the address for max_bytes in the buffer; NULL if the limit sends the call to the slow path, or the room is too small. */
 static char *reserve_fast(weir_stream *s, size_t max_bytes)
 {
     uint64_t at = WEIR_LOAD(&s->head.written), limit = WEIR_LOAD(&s->limit);
