@@ -18,8 +18,8 @@ static int flush_held(weir_stream *s)
     return result;
 }
 
-/* Returns true if the stream has an open line limit, that is no error, and nothing to flush: many programs flush after
- * each line, which is written already. */
+/* Returns true if the stream has an open line limit, so that it has no error, and no pending bytes. This is the fast path of
+ * programs that flush after each line, which is already written. */
 static bool is_flushed(const weir_stream *s)
 {
     const struct weir__config *config = weir__config(s);

@@ -3,8 +3,7 @@
 
 #include <limits.h>
 
-/* Returns how many unread bytes to copy: at most `most`, and up to the first delimiter. *found: it is
- * included. */
+/* Returns how many unread bytes to copy: at most `max`, up to and with the first delimiter. Sets *found if they include it. */
 static size_t length_of(const weir_stream *s, int delimiter, size_t max, bool *found)
 {
     size_t unread = (size_t)weir__unread(s);

@@ -31,7 +31,7 @@ size_t weir__stdio_write(weir_stream *s, const struct iovec *iov, int count)
 }
 
 /* Appends a byte that does not end a line to a line-buffered stream, which has no open limit. The caller holds the lock or
- * is the only thread. Returns false if something else is to be done. */
+ * is the only thread. Returns false, and appends nothing, if the byte needs the slow path. */
 static inline bool append_in_line(weir_stream *s, int c)
 {
     const struct weir__state *state = weir__state(s);
@@ -43,7 +43,7 @@ static inline bool append_in_line(weir_stream *s, int c)
     return true;
 }
 
-/* Appends a byte, with all that the mode requires. Returns -errno on failure. */
+/* Appends a byte, and writes the buffer if the mode requires it. Returns -errno on failure. */
 static int append_byte(weir_stream *s, int c)
 {
     const struct weir__state *state = weir__state(s);

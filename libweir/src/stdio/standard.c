@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-/* Adapts a stream that weir_stdin() or a similar call has opened before. */
+/* Makes a stream that weir_stdin() or a similar call has opened before lock itself and behave as a stream of stdio. */
 static void make_shared(weir_stream *s, int fd)
 {
     struct weir__config *config = weir__config(s);

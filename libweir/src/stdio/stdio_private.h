@@ -22,8 +22,8 @@
 #pragma GCC visibility pop
 #endif
 
-/* Returns how many bytes a caller that holds the lock may store at *to and publish, with nothing else to do. 0 has
- * the reasons of a limit of 0 (private.h). The only thread of a process needs no lock for it. */
+/* Returns how many bytes a caller that holds the lock may store at *to and publish, without another step; 0 if the limit is
+ * closed (LIMITS in private.h). The only thread of a process needs no lock for it. */
 static inline size_t weir__stdio_open_room(const weir_stream *s, char **to)
 {
     uint64_t at = WEIR_LOAD(&s->head.written), limit = WEIR_LOAD(&s->held_limit);

@@ -24,7 +24,7 @@ void weir__wide_unget(struct scan *scan, wint_t c)
     scan->used--;
 }
 
-/* Returns the next character that is no white space, which the caller gives back. */
+/* Skips white space. Returns the character behind it, which counts as read; the caller gives it back if it is not used. */
 static wint_t skip_space(struct scan *scan)
 {
     wint_t c;
@@ -161,7 +161,7 @@ static const wchar_t *parse_set(const wchar_t *at, struct directive *directive)
     return *at ? at + 1 : at;
 }
 
-/* Parses behind the percent sign. Returns the address behind the directive. */
+/* Parses a directive; `at` is behind its percent sign. Returns the address behind the directive. */
 static const wchar_t *parse_directive(const wchar_t *at, struct directive *directive)
 {
     int number;
