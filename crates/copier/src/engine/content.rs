@@ -18,7 +18,7 @@ use crate::quote::quote;
 use crate::tally::CopyTally;
 
 /// The buffer of read and write: the kernel makes pages of the size of a write. With 256 KiB they cost 10 % more CPU time on ext4;
-/// with 1 MiB 5 % less, but for such large pages it moves others away at times (5 times the CPU time).
+/// with 1 MiB 5 % less, but to get such large pages the kernel sometimes moves other pages (compaction: 5 times the CPU time).
 const BUFFER_BYTES: usize = 512 << 10;
 /// The buffer of direct I/O and the chunk of io_uring: each call waits for the device.
 const DEVICE_CHUNK_BYTES: usize = 1 << 20;
@@ -53,7 +53,7 @@ pub struct Fallback {
     pub errno: Option<Errno>,
 }
 
-/// The amount that was copied, and the way.
+/// The number of bytes that were copied, and the method.
 #[derive(Debug, Clone)]
 pub struct ContentResult {
     /// The method that moved the last bytes.

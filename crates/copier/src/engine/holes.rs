@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use crate::file_stat::FileStat;
 use crate::tally::CopyTally;
 
-/// Returns the bytes of a file's holes, as far as its file system tells them.
+/// Returns the bytes of a file's holes, as far as its file system reports them (SEEK_HOLE).
 pub(crate) fn hole_bytes(source: BorrowedFd<'_>, stat: &FileStat, tally: &mut CopyTally) -> u64 {
     let (mut at, mut holes) = (0, 0);
     while stat.may_have_holes() && at < stat.size {

@@ -63,7 +63,7 @@ pub(crate) enum RangeEnd {
     Complete,
     /// The source has no more bytes.
     SourceEnded,
-    /// The kernel does not do it this way here. The bytes before the position are in the target.
+    /// The kernel does not offer this method for these files. The bytes before the position are in the target.
     Refused { call: &'static str, errno: Option<Errno> },
 }
 

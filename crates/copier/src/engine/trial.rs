@@ -23,7 +23,7 @@ pub(super) struct MethodTrial {
     pub methods: [CopyMethod; 2],
     /// Nanoseconds of each part.
     costs: Vec<u64>,
-    /// CPU time decides if the source is in the page cache; otherwise the device does, and the time that passes.
+    /// CPU time is compared, because the source is in the page cache; otherwise elapsed time, because the device decides.
     by_cpu: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct TrialResult {
     pub methods: [CopyMethod; 2],
     /// Nanoseconds per MiB of each method.
     pub ns_per_mib: [u64; 2],
-    /// CPU time was compared; otherwise the time that passed.
+    /// CPU time was compared; otherwise elapsed time.
     pub by_cpu: bool,
 }
 

@@ -36,7 +36,7 @@ struct UringCopy {
     next: u64,
     /// The source ended here.
     source_end: Option<u64>,
-    /// The end that the first refusal or error makes of the copy.
+    /// The result of the copy after its first refusal or error; None before.
     failure: Option<RangeResult>,
 }
 

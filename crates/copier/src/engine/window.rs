@@ -25,11 +25,11 @@ pub(crate) struct CacheWindow {
 }
 
 impl CacheWindow {
-    /// Finds out what of the source is in the page cache.
+    /// Notes which parts of the source are in the page cache.
     pub fn new(source: BorrowedFd<'_>, size: u64) -> Self {
         let was_cached = |part: u64| {
             let pages = cached_pages(source, part * PART_BYTES, PART_BYTES);
-            // Without cachestat(2) the source's pages are dropped, which costs others only time.
+            // Without cachestat(2) the source's pages are dropped: other readers then lose time, but no data.
             pages.is_ok_and(|pages| pages.cached > 0)
         };
         Self {
