@@ -58,7 +58,8 @@ pub(crate) struct Context<'a> {
     pub ledger: SyncLedger,
     /// Syncs of files may be deferred to the end of the run.
     pub defers_syncs: bool,
-    /// The target is the name of the copy because no directory had that name. A tree that is there makes it one.
+    /// The destination names the copy itself, because it was no directory at the start. An incomplete tree makes it one, so
+    /// that the next run continues it only with -T.
     pub names_root: bool,
     /// Device and inode of the targets made so far; None for a single source, which cannot meet its own target.
     created: Option<Mutex<HashSet<(u64, u64)>>>,
@@ -161,7 +162,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Gives the process its mask back: files that the caller makes after the copy must not be writable by all.
+/// Restores the umask: files that the caller makes after the copy must not be writable by all.
 impl Drop for Context<'_> {
     fn drop(&mut self) {
         rustix::process::umask(Mode::from_raw_mode(self.identity.umask));

@@ -102,7 +102,7 @@ pub(crate) fn report_copied(context: &Context, entry: &Entry, backup: Option<Pat
     }
 }
 
-/// Copies the file. Returns where the copy is, if links to it may follow; None if the target was kept.
+/// Copies the file once. Returns its target, to which later names of the source can be linked; None if the target was kept.
 fn copy_once(
     context: &Context,
     worker: &mut Worker,

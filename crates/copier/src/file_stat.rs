@@ -16,7 +16,7 @@ pub struct FileStat {
     pub size: u64,
     /// Allocated space in bytes.
     pub allocated: u64,
-    /// Seconds since 1970, and nanoseconds of the next.
+    /// Seconds since 1970, and nanoseconds of the second that has begun.
     pub accessed: (i64, i64),
     pub modified: (i64, i64),
     pub changed: (i64, i64),

@@ -116,10 +116,10 @@ pub(crate) fn busy(entry: &Entry, locked: &Path) -> CopyError {
     ))
 }
 
-/// Locks a file. Returns false if another process keeps it locked. A weir that was killed keeps it for a moment: the process
-/// that copies ends after the one that was killed.
+/// Locks a file (flock(2)). Returns false if another process keeps it locked for PATIENCE. Fails after a stop request. A weir
+/// that was killed keeps its lock for a moment, because its worker process ends later.
 pub(crate) fn lock(context: &Context, file: &OwnedFd, path: &Path) -> CopyResult<bool> {
-    /// A process ends that late if it is in a write(2) of one chunk to a slow disk.
+    /// A killed process ends only when its write(2) of one chunk to a slow disk has returned.
     const PATIENCE: Duration = Duration::from_secs(2);
     const PAUSE: Duration = Duration::from_millis(20);
     let end = Instant::now() + PATIENCE;

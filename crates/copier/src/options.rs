@@ -146,7 +146,7 @@ pub enum TargetKind {
     Attributes,
 }
 
-/// When a copy is durable.
+/// The durability of a copy when weir ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum CopySync {
     /// The kernel writes the bytes later.

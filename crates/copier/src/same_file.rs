@@ -14,7 +14,7 @@ use crate::target::quoted;
 pub(crate) enum SameFile {
     /// The target may be overwritten, renamed or removed.
     Replace,
-    /// The target is what it is to become: nothing is to be done.
+    /// The target is already the wanted link or file: no call is needed.
     Done,
 }
 

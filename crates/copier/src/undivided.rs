@@ -15,7 +15,7 @@ use crate::file_stat::FileStat;
 use crate::journal::{busy, check_own, lock, name};
 use crate::target::create_new;
 
-/// More than other runs for the same target can take the name away.
+/// More attempts than other runs for the same target can make fail.
 const MAX_ATTEMPTS: u32 = 100;
 
 /// Creates the temporary file of a target and locks it. The lock ends with the last descriptor of the file, after the rename.
@@ -31,7 +31,7 @@ pub(crate) fn create_undivided(
     for _ in 0..MAX_ATTEMPTS {
         match create_new(&named, mode) {
             Ok(file) if has_lock_and_name(&file, &path)? => return Ok((file, temporary)),
-            // Another weir took it for the rest of a killed run between the two calls.
+            // Another weir has locked or removed the file before the lock: it took it for that of a killed run.
             Ok(_) => {}
             Err(Errno::EXIST) => remove_rest(context, &named, entry)?,
             Err(errno) => return Err(CopyError::creation(entry.target_path(), "open", errno)),
