@@ -1,4 +1,4 @@
-//! Copies one entry of a directory, or one operand: finds out what it is and calls what copies it.
+//! Copies one entry of a directory, or one operand: calls the module for the type of its file.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -251,7 +251,7 @@ fn check_open(fd: i32) -> rustix::io::Result<()> {
     if weir_sys::inherited::was_closed(fd) { Err(rustix::io::Errno::BADF) } else { Ok(()) }
 }
 
-/// Fails if something is asked that standard output cannot give.
+/// Fails if an option needs a property that standard output does not have.
 fn refuse_promises(options: &CopyOptions) -> CopyResult<()> {
     let promises = [
         (options.atomic, "--atomic"),

@@ -1,5 +1,4 @@
-//! Copies what is no regular file and no directory: symbolic links, FIFOs, sockets, device nodes; and makes links instead
-//! of copies.
+//! Copies symbolic links, FIFOs, sockets and device nodes, and makes links instead of copies (--link, --symbolic-link).
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;

@@ -81,7 +81,7 @@ pub(crate) fn copy_to_file(
     Ok(())
 }
 
-/// Fails if something is asked that a stream as the source cannot give.
+/// Fails if an option needs a property that a stream as the source does not have.
 fn refuse_promises(options: &CopyOptions, source: &Path, is_whole_file: bool) -> CopyResult<()> {
     for (is_asked, option) in [(options.verify, "--verify"), (options.resume, "--resume")] {
         if is_asked {
@@ -100,7 +100,7 @@ fn refuse_promises(options: &CopyOptions, source: &Path, is_whole_file: bool) ->
     Ok(())
 }
 
-/// Fails if something is asked that a target which is no regular file cannot give.
+/// Fails if an option needs a property that a target which is no regular file does not have.
 pub(crate) fn check_promises(options: &CopyOptions, target: &FileStat, path: &Path) -> CopyResult<()> {
     use FileType::{BlockDevice, CharacterDevice, Fifo, Socket};
     let kind = target.kind();
@@ -122,8 +122,8 @@ pub(crate) fn check_promises(options: &CopyOptions, target: &FileStat, path: &Pa
     Ok(())
 }
 
-/// Copies a file that somebody else opened, as standard input is, with its holes; its file offset is at the end afterwards, and
-/// at the beginning if the copy failed.
+/// Copies a file that another process opened, such as standard input, with its holes. Moves its file offset to the end, or to the
+/// beginning if the copy fails.
 fn copy_whole_file(
     context: &Context,
     worker: &mut Worker,

@@ -28,7 +28,7 @@ pub(crate) enum TargetState {
     Keep,
 }
 
-/// Finds out what happens to the target. Renames or removes it if the options say so.
+/// Decides what happens to the target. Renames or removes it if the options say so.
 pub(crate) fn prepare_target(
     context: &Context,
     worker: &mut Worker,

@@ -11,7 +11,7 @@ use crate::directory::{DirItem, read_directory, release_directory};
 use crate::entry::{DirPair, Entry};
 use crate::node::copy_node;
 
-/// The names that a thread copies before it looks whether another thread is idle.
+/// The number of names that a thread copies before it checks whether another thread is idle.
 const BATCH: usize = 32;
 /// More threads were not faster: they wait for the locks of the file system.
 const MAX_THREADS: usize = 8;
