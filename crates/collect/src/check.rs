@@ -23,7 +23,7 @@ pub struct CheckOptions {
     pub uniform: bool,
 }
 
-/// The longest record that is looked at; a longer one is torn.
+/// The longest record that is compared with the pattern, in bytes; a longer one counts as torn.
 const MAX_RECORD: usize = 16 << 20;
 
 /// The most bad records in a document, and the bytes of each.

@@ -1,4 +1,5 @@
-//! Bytes of a source that wait for the log with `--overflow spill`: first in memory, then in a file, in their order.
+//! Queues bytes of a source that the log does not accept yet (`--overflow spill`): first in memory, then in a file, in their
+//! order.
 
 mod spill_file;
 
@@ -14,7 +15,7 @@ pub(crate) fn fuzz_header(start: &[u8]) {
     spill_file::check_header(start);
 }
 
-/// Where sources keep what does not fit in memory, and how much of it.
+/// Options of the files for bytes of sources that do not fit in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpillOptions {
     /// The directory of the files. It should not be on the file system of the log, which may be full.
@@ -69,9 +70,9 @@ impl BacklogForm {
 pub(crate) struct Backlog {
     memory: Vec<u8>,
     file: Option<SpillFile>,
-    /// Behind those of the file: bytes that it did not take. The source is not read as long as there are some.
+    /// Bytes behind those of the file, which could not be written to it. The source is not read while there are some.
     rest: Vec<u8>,
-    /// The file may not take the next bytes.
+    /// The file may have no room for the next bytes.
     full: bool,
 }
 
@@ -114,7 +115,7 @@ impl Backlog {
         (self.memory.len() + self.rest.len()) as u64 + in_file
     }
 
-    /// Returns whether the queue takes no more, so that the source has to wait.
+    /// Returns whether the queue accepts no more bytes, so that its source must not be read.
     pub(crate) fn is_full(&self) -> bool {
         self.full || !self.rest.is_empty()
     }
@@ -153,7 +154,7 @@ impl Backlog {
         let lacking = |error| NotSpilled { error, lacks_bytes: true };
         let file = match &mut self.file {
             Some(file) => file,
-            // The file begins with all that precedes: nothing waits in memory, which a kill would lose.
+            // The file begins with all bytes before these: none stay in memory, where a kill would lose them.
             none => {
                 let mut file = SpillFile::create(options, pushed.form, pushed.source).map_err(lacking)?;
                 let first = [pushed.held.as_slice(), &self.memory].concat();
@@ -198,8 +199,8 @@ impl Backlog {
         Some(file)
     }
 
-    /// The log did not take the bytes: leaves them in a file, `held` before the others. `is_rest_in_log` tells whether the log or
-    /// another file has all bytes before them.
+    /// Leaves the bytes, which the log did not accept, in a file, `held` before the others. `is_rest_in_log`: the log or another
+    /// file has all bytes before them.
     pub(crate) fn save(
         mut self,
         held: &[u8],

@@ -1,4 +1,4 @@
-//! A file with the bytes of a source that the log does not take. It outlives weir: the next collector of the log finds it.
+//! A file with the bytes of a source that the log does not accept. It outlives weir: the next collector of the log finds it.
 //!
 //! One line of text precedes the bytes: `weir-spill/1 KIND READ ORDER LOG SOURCE`. READ is the number of bytes that are in the
 //! log, with 20 digits, so that it is replaced in place. LOG and SOURCE are escaped.
@@ -29,17 +29,17 @@ const COPY: usize = 1 << 20;
 pub(crate) struct SpillFile {
     file: File,
     pub(crate) path: PathBuf,
-    /// The waiting bytes that an earlier collector left.
+    /// The number of bytes that an earlier collector left in the file and that are not in the log.
     pub(crate) left: Option<u64>,
     /// The length of the line before the bytes, and where READ is in it.
     header: u64,
     read_at: u64,
-    /// The bytes from `read` to `written` wait.
+    /// Positions in the file: the bytes from `read` to `written` are still to be appended to the log.
     pub(super) read: u64,
     pub(super) written: u64,
-    /// The number in place of READ.
+    /// The present value of READ in the file.
     said: u64,
-    /// Positions in the file that become READ as soon as the log has everything before the position in it.
+    /// Values for READ, each with the position up to which the log must be written before.
     marks: VecDeque<(LogPosition, u64)>,
     allocated: u64,
     /// Dropping the value leaves the file.
@@ -142,7 +142,8 @@ impl SpillFile {
         Ok(bytes)
     }
 
-    /// Writes how many bytes are in the log. If that fails, the next collector appends some bytes a second time, and none is lost.
+    /// Replaces READ by the number of bytes that are in the log. If the write fails, the next collector appends some bytes a second
+    /// time, and none is lost.
     fn say_read(&mut self, read: u64) {
         if read != self.said && self.file.write_all_at(digits(read).as_bytes(), self.read_at).is_ok() {
             self.said = read;
