@@ -1,4 +1,4 @@
-//! The last record of a source, which may have no end.
+//! Appends the last record of a source, which may have no delimiter.
 
 use std::os::unix::fs::OpenOptionsExt as _;
 
@@ -10,7 +10,7 @@ use crate::multiline::Joiner;
 use weir_model::number::counted;
 
 impl Collector {
-    /// The source has ended: its last record may have no delimiter. Returns whether nothing is left.
+    /// Appends the last record of a source that has ended, and the notice of its losses. Returns whether nothing is left.
     pub(crate) fn end(&mut self, intake: &mut Intake) -> bool {
         intake.ended = true;
         if !self.end_record(intake) {
@@ -20,7 +20,7 @@ impl Collector {
         intake.unreported == 0
     }
 
-    /// Appends what is held as an unfinished record. Returns whether nothing is left.
+    /// Appends the held bytes as an unfinished record. Returns whether nothing is left.
     pub(crate) fn end_record(&mut self, intake: &mut Intake) -> bool {
         self.divide_held(intake);
         self.replay(intake);

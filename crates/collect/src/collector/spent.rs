@@ -18,8 +18,8 @@ pub(super) struct SpentFile {
 }
 
 impl Collector {
-    /// Takes the file of a source over, if the sink has accepted all its bytes. For a source that goes on, held bytes are the
-    /// begin of a record, as before the spill.
+    /// Takes the file over from a source if the sink has accepted all its bytes. If the source has not ended, held bytes do not
+    /// prevent this: they are the beginning of a record, as before the spill.
     pub(super) fn take_spent_file(&mut self, intake: &mut Intake) {
         if (self.sink.is_stalled() || intake.ended) && intake.has_held() {
             return;
@@ -29,7 +29,7 @@ impl Collector {
         }
     }
 
-    /// Removes the spent files whose bytes are in the log, and says so of those that an earlier collector left.
+    /// Removes the spent files whose bytes are in the log, and reports those that an earlier collector left.
     pub(crate) fn remove_spent_files(&mut self) {
         if self.spent.is_empty() {
             return;

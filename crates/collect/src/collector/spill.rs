@@ -128,7 +128,8 @@ impl Collector {
         intake.held.is_empty()
     }
 
-    /// At the end: leaves what the log accepted and cannot write in a file, and says where.
+    /// Leaves the bytes that the sink accepted and cannot write in a file, and reports its path. Returns their number; 0 without
+    /// `--overflow spill`.
     pub(crate) fn save_unwritten(&mut self) -> u64 {
         let bytes = self.sink.pending_bytes();
         if self.options.overflow != Overflow::Spill || self.options.spill.log.is_none() || bytes == 0 {
@@ -156,7 +157,7 @@ impl Collector {
         self.messages.push(format!("spill {}: {text}: {bytes} not in the log", intake.name));
     }
 
-    /// At the end: leaves what the log did not take in a file, and says where.
+    /// Leaves the bytes of a source that the log did not accept in a file, and reports its path. Called at the end of the collector.
     pub(crate) fn save_backlog(&mut self, intake: &mut Intake, form: BacklogForm) {
         if self.options.overflow != Overflow::Spill || !intake.has_held() {
             return;

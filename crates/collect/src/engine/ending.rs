@@ -9,7 +9,7 @@ use crate::source::SourceProgress;
 use crate::summary::LogSummary;
 
 impl Engine {
-    /// The collector ends: what was sent is read for as long as it comes without a pause.
+    /// Begins the end: the sources are read on until they pause for QUIET, at most for the time of --drain.
     pub(super) fn begin_end(&mut self) {
         if self.ending.is_some() {
             return;
@@ -21,7 +21,7 @@ impl Engine {
         }
     }
 
-    /// No source had anything more: ends them.
+    /// Ends all sources, after none of them had bytes to read.
     pub(super) fn finish_all(&mut self) {
         let numbers: Vec<usize> = self.sources.iter().map(|(number, _)| number).collect();
         for number in numbers {

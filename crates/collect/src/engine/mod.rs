@@ -318,11 +318,11 @@ impl Engine {
 }
 
 /// The most bytes that one write gathers from several sources, if records are written at once.
-/// The kernel needs half the time for the bytes of a busy turn if it gets them in one piece and not in pieces of 48 KiB; more
-/// than this leaves the cache between the read and the write.
+/// The kernel needs half the time for one write of this size as for writes of 48 KiB. A larger one leaves the processor's cache
+/// between the read and the write.
 const GATHER: usize = 512 << 10;
 
-/// While the collector ends: how long a pause shows that senders have sent everything.
+/// The length of the pause after which the senders have sent everything, while the collector ends.
 const QUIET: Duration = Duration::from_millis(50);
 
 impl SinkOptions {

@@ -107,7 +107,7 @@ impl Engine {
         }
     }
 
-    /// All sources go on after the log could not be written.
+    /// Resumes all sources when the log can be written again.
     pub(super) fn resume_all(&mut self) -> Result<(), Error> {
         let numbers: Vec<usize> = self.sources.iter().map(|(number, _)| number).collect();
         for number in numbers {

@@ -64,7 +64,7 @@ pub(crate) trait Source: Send {
     /// Reads once, and adds sources that begin.
     fn read(&mut self, collector: &mut Collector, added: &mut Vec<Box<dyn Source>>) -> SourceProgress;
 
-    /// Goes on after the log could not be written.
+    /// Appends the held bytes after the log could not be written, and reads on.
     fn resume(&mut self, collector: &mut Collector) -> SourceProgress;
 
     /// Returns when [`Source::on_time`] has something to do.
@@ -72,19 +72,19 @@ pub(crate) trait Source: Send {
         None
     }
 
-    /// Does what is due.
+    /// Handles a deadline that has passed; see [`Source::deadline`].
     fn on_time(&mut self, _now: Instant, _collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) {}
 
-    /// The collector ends: accept nothing new, and ask commands to end. What was sent is still read.
+    /// Begins the end of the collector: accepts no new connection, and asks commands to end. Bytes that were sent are still read.
     fn begin_end(&mut self) {}
 
-    /// Appends what is left, as an unfinished record.
+    /// Appends the held bytes as an unfinished record, and ends the source if the log accepted them.
     fn finish(&mut self, collector: &mut Collector) -> SourceProgress;
 
-    /// The collector ends: saves what the log did not take, if the backlog may go to a file.
+    /// Saves the bytes that the log did not accept, if the backlog may go to a file. Called at the end of the collector.
     fn save_backlog(&mut self, _collector: &mut Collector) {}
 
-    /// The first `records` records of the log are durable.
+    /// Acknowledges the records of the source among the first `records` of the log, which are durable.
     fn on_synced(&mut self, _records: u64) {}
 
     /// Returns the intake whose counts are left when the source has ended.
