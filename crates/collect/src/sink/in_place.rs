@@ -4,7 +4,7 @@ use super::LogSink;
 use crate::framing::Run;
 use crate::options::Flush;
 
-/// The bytes that a write takes if one source is ready: they are still in the cache, and the writer of a pipe goes on meanwhile.
+/// The bytes of one write if only one source is ready: they are still in the cache, and the writer of a pipe runs meanwhile.
 /// Lines from a pipe of 256 KiB take 1.4 times as long with 512 KiB at a time.
 const ALONE: usize = 64 << 10;
 

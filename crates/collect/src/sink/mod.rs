@@ -69,7 +69,7 @@ struct Stall {
 /// The first and the longest interval between two attempts to write.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// How often the sink looks whether the path still leads to its file.
+/// The interval at which the sink checks that the path still leads to its file.
 const PATH_CHECK: Duration = Duration::from_secs(1);
 
 /// The counts of a sink since its start.
@@ -346,7 +346,7 @@ impl LogSink {
         [retry_at, self.flush_at, self.sync_at, self.rotate_at()].into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Writes, syncs and rotates whatever is due at this time.
     pub(crate) fn on_time(&mut self, now: Instant) {
         if self.stall.as_ref().is_some_and(|stall| stall.retry_at <= now)
             || self.flush_at.is_some_and(|at| at <= now)

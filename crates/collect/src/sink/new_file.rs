@@ -57,7 +57,7 @@ impl LogSink {
         }
     }
 
-    /// Begins a new file. After an error the old one goes on.
+    /// Begins a new file. After an error the sink continues the old one, and tries again after ROTATE_AGAIN.
     pub(super) fn rotate(&mut self) {
         self.flush();
         if self.stall.is_some() || self.file.bytes() == 0 {
