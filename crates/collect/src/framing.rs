@@ -27,7 +27,7 @@ pub enum Oversize {
     Refuse,
 }
 
-/// Why a record is not what its source meant as one.
+/// The reason why a record differs from the one that its source sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// The source ended before the record did.

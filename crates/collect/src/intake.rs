@@ -89,7 +89,7 @@ impl Intake {
         Self { splitter, is_syslog: true, ..Self::new(name, peer, options) }
     }
 
-    /// Holds these bytes in place of the others.
+    /// Replaces the held bytes by these. Returns memory that is no longer needed.
     pub(crate) fn hold(&mut self, bytes: &[u8]) {
         self.held.clear();
         self.held.extend_from_slice(bytes);
@@ -108,7 +108,7 @@ impl Intake {
         self.peer = peer;
     }
 
-    /// Returns whether bytes are held that are no record in the log.
+    /// Returns whether bytes of the source, or a notice of a loss, are not in the log yet.
     pub(crate) fn has_held(&self) -> bool {
         self.held_bytes() > 0 || self.joiner.as_ref().is_some_and(Joiner::has_record) || self.unreported > 0
     }

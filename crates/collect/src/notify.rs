@@ -1,16 +1,16 @@
-//! Tells the service manager that weir is ready, or ends: sd_notify(3), which runit and s6 adapters understand too.
+//! Notifies the service manager that weir is ready or ends: sd_notify(3), which adapters of runit and s6 also understand.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sendto, socket_with};
 
-/// All sources are open.
+/// Notifies that all sources are open.
 pub(crate) fn ready() {
     send("READY=1");
 }
 
-/// weir reads what is left, and ends.
+/// Notifies that weir reads the remaining bytes and ends.
 pub(crate) fn stopping() {
     send("STOPPING=1");
 }

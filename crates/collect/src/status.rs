@@ -63,7 +63,7 @@ impl ControlSocket {
     }
 }
 
-/// Returns what the collector does now.
+/// Returns the present state of the collector and its sources.
 pub(crate) fn document_of<'a>(
     log: Option<&Path>,
     input: &StatusInput,

@@ -23,7 +23,7 @@ use watch::Watch;
 /// How long a renamed file is read on after its last byte: its writer may not have opened the new one yet.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// How often renamed files are looked at, whose directory may not be watched, and how often positions are saved.
+/// The interval between two reads of renamed files, whose directory may not be watched, and between two saves of positions.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The first save comes soon after the first read, when the records and the messages of that read are written.
@@ -39,7 +39,7 @@ struct Follow {
     /// Something was read since the positions were saved.
     changed: bool,
     save_at: Option<Instant>,
-    /// A save was tried: the first one comes soon after the first read, so that even a run of a moment gets on.
+    /// A save was tried. The first one comes soon after the first read, so that even a very short run makes progress.
     has_tried_save: bool,
     /// When the log became durable up to the snapshot.
     durable_at: Option<Instant>,
