@@ -1,7 +1,7 @@
 //! Requests to a child that reads for weir, through memory that both share.
 //!
-//! A socket costs two system calls and two switches for each request. Here each side looks for the other's word for some
-//! microseconds before it sleeps, so that a series of reads costs little more than the reads.
+//! A socket costs two system calls and two context switches for each request. Here each side polls the shared memory for some
+//! microseconds before it sleeps (futex(2)), so that a series of reads costs little more than the reads.
 
 use std::convert::Infallible;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -14,9 +14,9 @@ use rustix::thread::futex;
 /// The most bytes of one request or answer. Pages that are not used take no memory.
 pub(crate) const DATA_BYTES: usize = 2 << 20;
 
-/// The time for which a side looks for the other's word: a wakeup takes about as long.
+/// The time for which a side polls before it sleeps: a wakeup takes about as long.
 const SPIN: Duration = Duration::from_micros(20);
-/// The number of looks between two looks at the clock.
+/// The number of polls between two reads of the clock.
 const LOOKS: u32 = 32;
 /// The interval at which a silent child is examined.
 const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
@@ -48,7 +48,7 @@ impl Turn {
         }
     }
 
-    /// Looks for a number other than `old` for a short time.
+    /// Polls for the time `spin`. Returns whether the number is no longer `old`.
     fn spin(&self, old: u32, spin: Duration) -> bool {
         let began = Instant::now();
         while began.elapsed() < spin {
@@ -163,7 +163,7 @@ impl ReaderChannel {
     }
 }
 
-/// Returns the time for which a side looks before it sleeps: none with one processor, which the other side needs.
+/// Returns the time for which a side polls before it sleeps; zero with one processor, which the other side needs.
 fn spin() -> Duration {
     static PROCESSORS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     let processors = PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from));

@@ -1,10 +1,10 @@
 //! Reads of memory and files that other processes control, made by a child that weir can abandon.
 //!
 //! A page of another process, or a path that it names, may belong to a server that never answers (FUSE, NFS,
-//! userfaultfd(2)), and no look at mappings or mounts is sure: another thread can change them before the read. So weir opens
+//! userfaultfd(2)), and no check of mappings or mounts excludes it: another thread can change them before the read. So weir opens
 //! no such path itself, and reads no memory of another user's process. One child reads for all threads of weir; it is replaced
-//! if it does not answer. Memory of its own user's processes weir reads itself, which is faster, if no look finds a server:
-//! `served_mappings`.
+//! if it does not answer. weir itself reads memory of processes of its own user, which is faster, if `served_mappings` finds no
+//! server.
 
 mod answers;
 mod channel;
@@ -44,7 +44,7 @@ const LIMITS: Limits = Limits { blocked: Duration::from_secs(2), total: Some(Dur
 /// The most files and processes that may cost weir the limit. After them only memory of other processes is read.
 const MAX_SILENT_PATHS: usize = 16;
 
-/// The child, and what did not answer.
+/// The children, and the processes and paths that did not answer.
 #[derive(Debug, Default)]
 struct ForeignReads {
     reader: Option<ForeignReader>,
@@ -59,7 +59,7 @@ struct ForeignReads {
 }
 
 static READS: Mutex<Option<ForeignReads>> = Mutex::new(None);
-/// Whether anything did not answer: otherwise a request needs no look at what did not.
+/// True after the first process or path that did not answer; before it a request needs no search for them.
 static HAS_SILENT: AtomicBool = AtomicBool::new(false);
 /// The child may not read memory that this process may read: Yama (kernel.yama.ptrace_scope) lets only ancestors and the
 /// tracer read the processes of the same user.
