@@ -23,9 +23,9 @@ use crate::{held_signals, launch, proc, signals};
 
 /// The first argument of a weir that only waits: [`waiter_main`].
 const WAITER_ARGUMENT: &str = "--weir-wait-for";
-/// The interval between two looks at the guarded thread.
+/// The interval between two checks of the guarded threads.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// The looks in an interval at signals that the main thread cannot handle because it hangs: a user waits longer between two Ctrl-C.
+/// The checks in an interval for signals that the main thread cannot handle because it hangs: a user waits longer between two Ctrl-C.
 const SIGNAL_LOOKS: u32 = 5;
 /// The number of intervals after which a read of memory hangs. It takes microseconds.
 const MEMORY_INTERVALS: u32 = 5;
@@ -40,11 +40,11 @@ const SYS_READLINK: i64 = i64::MIN;
 
 /// The number of intervals after which each of these calls hangs, once two signals have asked weir to end.
 const LEAVING_INTERVALS: u32 = 2;
-/// The interval between two looks at a tracer that [`GuardedWork::Trace`] asks to end.
+/// The interval between two checks of a tracer that [`GuardedWork::Trace`] asks to end.
 const LEAVING_LOOK: Duration = Duration::from_millis(100);
-/// The number of looks within which it must end: several times the limits of its own waits, and no more than a user waits.
+/// The number of checks within which it must end: several times the limits of its own waits, and no more than a user waits.
 const LEAVING_LOOKS: u32 = 15;
-/// The number of looks at which a thread of it blocks in the same call, after which it does not end.
+/// The number of checks in succession that must find a thread of it in the same call before the tracer counts as hung.
 const BLOCKED_LOOKS: u32 = 3;
 
 /// The work of a guarded process.
@@ -183,12 +183,13 @@ impl BlockingCall {
     }
 }
 
-/// The calls in which the threads of this process block, each with the number of looks since the first that saw it.
+/// The calls in which the threads of this process block, each with the number of checks since the one that found it first.
 #[derive(Default)]
 struct BlockedThreads(HashMap<u32, (BlockingCall, u32)>);
 
 impl BlockedThreads {
-    /// Looks again. Returns a call that can hang, with the number of looks at which a thread was in it, for which `hangs` is true.
+    /// Checks all threads again. Returns a call for which `hangs` is true; `hangs` also gets the number of checks since the first
+    /// that found a thread in it.
     fn look(&mut self, hangs: impl Fn(&BlockingCall, u32) -> bool) -> Option<BlockingCall> {
         let mut now = HashMap::new();
         for tid in proc::threads(std::process::id()) {

@@ -31,7 +31,7 @@ pub(crate) struct Unkillable {
     pub signal: i32,
 }
 
-/// Finds such threads among the processes of a command, once weir was asked to end.
+/// A search for unkillable threads among the processes of a command, once a signal has asked weir to end.
 #[derive(Default)]
 pub(crate) struct UnkillableSearch {
     /// Threads with their call, and the number of intervals for which they have slept in it.
@@ -39,7 +39,7 @@ pub(crate) struct UnkillableSearch {
 }
 
 impl UnkillableSearch {
-    /// Looks again, an interval later. If a thread is found, [`leaving`] returns the signal from now on.
+    /// Searches again, an interval later. If a thread is found, [`leaving`] returns the signal from now on.
     pub fn check(&mut self, command: u32) -> Option<Unkillable> {
         let (signal, most) = limit(signals::end_requests())?;
         let mut asleep = HashMap::new();
