@@ -1,7 +1,7 @@
 //! Stops and continues the worker with the first process.
 //!
 //! A shell knows only the first process. Ctrl-Z stops the whole process group, but kill(1) only the process that it names, and no
-//! process can catch its SIGSTOP. So the watcher looks whether the first process is stopped.
+//! process can catch its SIGSTOP. So the watcher checks whether the first process is stopped.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, getpid, getppid, kill_process};
 
 use crate::process_stat;
 
-/// The interval between two looks at the first process: short for a user. A look takes about 0.02 ms.
+/// The interval between two checks of the first process: short for a user. A check takes about 0.02 ms.
 pub(super) const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Sends a signal to a child that has not been reaped.
@@ -47,7 +47,7 @@ impl StopFollower {
         let Some(first) = self.first else { return };
         match (is_stopped(first), self.has_stopped) {
             (true, false) => send(self.worker, Signal::STOP),
-            // The first process also passes its SIGCONT on, but that can come before the SIGSTOP of this look.
+            // The first process also passes its SIGCONT on, but that can come before the SIGSTOP of this check.
             (false, true) => send(self.worker, Signal::CONT),
             _ => return,
         }

@@ -3,7 +3,7 @@
 //! A thread that waits for a file system whose server or device does not answer can sleep so that no signal ends it (state D of
 //! proc_pid_status(5)). Its process then stays, and a shell would wait for it. The first process of weir, the parent, waits for the
 //! worker, touches no file, passes signals on, and ends as the worker does, or without it. When the work lasts, it starts the watcher,
-//! which looks at the worker and says what does not answer. The worker stops and continues with the first process.
+//! which checks the worker and reports calls that do not return. The worker stops and continues with the first process.
 
 mod file_calls;
 mod job_control;
@@ -20,7 +20,7 @@ use watcher::Watcher;
 
 /// The time after which the watcher starts. Short work needs none, and to start it takes about 0.5 ms.
 const WATCHED_AFTER: Duration = Duration::from_millis(50);
-/// The interval between looks of the watcher, and between attempts to start it. A look takes about 0.1 ms.
+/// The interval between checks of the watcher, and between attempts to start it. A check takes about 0.1 ms.
 const LOOK: Duration = Duration::from_secs(1);
 /// The worker and its descendants are killed this long after the second request to end.
 const AFTER_SECOND: Duration = Duration::from_secs(1);
@@ -96,7 +96,7 @@ impl Parent {
 
     fn wait(mut self, signals: &PassedSignals) -> ! {
         loop {
-            // With a request to end, the limits are shorter than the interval of the looks.
+            // With a request to end, the limits are shorter than the interval of the checks.
             let interval = if self.asked.is_empty() { LOOK } else { Duration::from_millis(100) };
             let until_watched = self.watched_after.saturating_sub(self.started.elapsed());
             let interval = if self.watcher.is_none() { interval.min(until_watched) } else { interval };
@@ -146,7 +146,7 @@ impl Parent {
         }
     }
 
-    /// Continues what has stopped with this process.
+    /// Continues the worker and the watcher, which have stopped with this process.
     fn continue_children(&self) {
         for pid in [Some(self.worker), self.watcher.as_ref().map(Watcher::pid)].into_iter().flatten() {
             job_control::send(pid, Signal::CONT);

@@ -36,8 +36,8 @@ pub(super) struct FileWaits {
 }
 
 impl FileWaits {
-    /// Looks again, and tells `begins` each process before it looks at it. Returns a sentence for each call that has not returned for
-    /// long, and for each that has returned at last.
+    /// Checks all threads again; calls `begins` with each process before its files are read. Returns a sentence for each call that
+    /// has not returned for long, and for each reported call that has returned.
     pub fn look(&mut self, worker: u32, begins: &dyn Fn(u32)) -> Vec<String> {
         let mut sentences = Vec::new();
         let mut before = std::mem::take(&mut self.waits);
@@ -45,7 +45,7 @@ impl FileWaits {
             begins(pid);
             for tid in proc::threads(pid) {
                 let Some((identity, call)) = current_call(tid) else { continue };
-                // A wait that stays behind has returned, also if the thread is in its next call already.
+                // A wait that remains in `before` has returned, even if the thread is already in its next call.
                 let is_same = before.get(&tid).is_some_and(|wait| wait.identity == identity);
                 let same = is_same.then(|| before.remove(&tid)).flatten();
                 let mut wait = same.unwrap_or_else(|| FileWait {

@@ -1,6 +1,6 @@
-//! The watcher: a child of the first process that looks at the calls of the worker.
+//! The watcher: a child of the first process that checks in which calls the worker waits.
 //!
-//! A look can itself wait for ever. While the execve(2) of a process waits for the last close of a file, each reader of its memory and of
+//! A check can itself wait for ever. While the execve(2) of a process waits for the last close of a file, each reader of its memory and of
 //! most of its files in /proc waits too (`exec_update_lock`; fs/exec.c of the kernel, `begin_new_exec`), as does one of memory in which a
 //! page fault waits. So the first process, which must answer signals, only reads what the watcher has written to shared memory.
 
@@ -15,20 +15,20 @@ use super::{LOOK, passed_signals};
 use crate::proc;
 use crate::shared_memory::Shared;
 
-/// The interval between two looks when weir was asked to end. The limits are then shorter than [`LOOK`].
+/// The interval between two checks when weir was asked to end. The limits are then shorter than [`LOOK`].
 const HURRY: Duration = Duration::from_millis(100);
-/// A look that lasts longer waits for the process that it looks at.
+/// A check that lasts longer, in the kernel, waits for the files of the process that it reads.
 const STUCK: Duration = Duration::from_secs(3);
-/// The watcher needs less to print its last sentences.
+/// The time within which the watcher must print its last sentences; it needs less.
 const AFTER_END: Duration = Duration::from_secs(1);
 /// A longer description is cut.
 const TEXT_BYTES: usize = 1024;
 
-/// The results of the last look of the watcher.
+/// The results of the last check of the watcher.
 #[repr(C)]
 struct Seen {
     looks: AtomicU64,
-    /// The process that it looks at.
+    /// The process that is being checked.
     current: AtomicU32,
     is_silent: AtomicBool,
     has_reported: AtomicBool,
@@ -54,15 +54,15 @@ impl Seen {
 /// The side of the first process.
 pub(super) struct Watcher {
     pid: u32,
-    /// A byte asks for frequent looks, the end for the end.
+    /// A byte asks for frequent checks; the end of file asks the watcher to end.
     requests: PipeWriter,
     /// Kept so that a request to a watcher that has ended raises no SIGPIPE.
     _reader: PipeReader,
     seen: Shared<Seen>,
-    /// The number of the last look that has ended, and when this was first seen.
+    /// The number of the last check that has ended, and the time at which the first process noticed its end.
     looks: u64,
     since: Instant,
-    /// The duration of the present look at the next report.
+    /// The duration of the present check at which it is reported next.
     report_at: Duration,
 }
 
@@ -92,12 +92,12 @@ impl Watcher {
         }
     }
 
-    /// Asks for frequent looks.
+    /// Asks for frequent checks.
     pub fn hurry(&mut self) {
         let _gone = self.requests.write(&[1]);
     }
 
-    /// Returns whether a thread of the worker has waited in a call on a file for a second, or the watcher cannot look.
+    /// Returns whether a thread of the worker has waited in a call on a file for a second, or a check of the watcher hangs.
     pub fn is_silent(&mut self) -> bool {
         self.seen.is_silent.load(SeqCst) || self.stuck().is_some()
     }
@@ -108,7 +108,7 @@ impl Watcher {
         stuck.or_else(|| self.seen.text())
     }
 
-    /// Returns a sentence if the watcher cannot look at a process for long.
+    /// Returns a sentence if a check of the watcher has hung for long.
     pub fn sentence(&mut self) -> Option<String> {
         let stuck = self.stuck().filter(|stuck| *stuck >= self.report_at)?;
         self.report_at *= 2;
@@ -116,7 +116,7 @@ impl Watcher {
         Some(format!("still waiting for {current}: its /proc files have not answered for {seconds} s"))
     }
 
-    /// Ends the watcher. After a report it first says which calls have returned, if this is to be said.
+    /// Ends the watcher. If it has reported calls and `says_returned`, it first reports which of them have returned.
     pub fn end(self, says_returned: bool) {
         let says_returned = says_returned && self.seen.has_reported.load(SeqCst);
         if !says_returned {
@@ -135,7 +135,7 @@ impl Watcher {
         self.pid
     }
 
-    /// Returns how long the present look has lasted, if the watcher waits in the kernel.
+    /// Returns how long the present check has lasted, if the watcher waits in the kernel.
     fn stuck(&mut self) -> Option<Duration> {
         let looks = self.seen.looks.load(SeqCst);
         if looks != self.looks {
@@ -146,14 +146,14 @@ impl Watcher {
         (lasted >= STUCK && waits()).then_some(lasted)
     }
 
-    /// Names the process that the watcher looks at. A name is read although its other files do not answer.
+    /// Names the process that the watcher checks. /proc/PID/comm answers even if its other files do not.
     fn current(&self) -> String {
         let pid = self.seen.current.load(SeqCst);
         format!("process {pid} ({})", proc::comm(pid))
     }
 }
 
-/// Looks at the worker until the first process closes its side of the pipe.
+/// Checks the worker until the first process closes its side of the pipe.
 fn watch(worker: u32, mut requests: PipeReader, seen: &Seen, report: fn(&str)) {
     passed_signals::unblock_stop();
     let mut follower = StopFollower::new(worker);
@@ -184,7 +184,7 @@ fn watch(worker: u32, mut requests: PipeReader, seen: &Seen, report: fn(&str)) {
     }
 }
 
-/// Looks once, and notes what it sees for the first process.
+/// Checks once, prints the sentences, and stores the results for the first process.
 fn look(worker: u32, waits: &mut FileWaits, seen: &Seen, report: fn(&str)) {
     for sentence in waits.look(worker, &|pid| seen.current.store(pid, SeqCst)) {
         report(&sentence);
