@@ -38,7 +38,7 @@ pub(crate) fn find(path: &Path, follows: bool) -> Option<OwnedFd> {
     let found = match link_of_process(path) {
         Some((link, _)) if is_of_executing(&link) => return None,
         Some((link, rest)) => {
-            // The link leads to a file, without a look at a directory.
+            // The kernel follows the link to the file itself, without the lookup of a path.
             let base = openat(CWD, &link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
             match rest {
                 Some(rest) => cached(&base, rest, flags, ResolveFlags::IN_ROOT)?,

@@ -44,8 +44,8 @@ pub fn last_status(path: &Path) -> io::Result<FileStatus> {
     foreign_reads::last_status(path)
 }
 
-/// Returns whether weir may use a directory of its own environment: its file system answers, and no other user serves it. A directory that does
-/// not exist may be used.
+/// Returns whether weir may use a directory of its own environment: its file system answers, and no other user serves it. A
+/// directory that does not exist may be used.
 pub fn is_usable(directory: &Path) -> bool {
     trusted_status(directory).is_none_or(|status| status.is_ok())
 }
@@ -140,9 +140,9 @@ fn shares_user_namespace(pid: u32) -> bool {
     namespace("self").is_some_and(|own| namespace(&pid.to_string()) == Some(own))
 }
 
-/// Returns the mount options of the FUSE file system of a descriptor of a process; None if it is of another one, or its mount is not among
-/// those of the caller and of process `pid`. Also returns whether the user in them is one of the caller's user namespace. Unlike fstatfs(2), never asks the
-/// server.
+/// Returns the mount options of the FUSE file system of a descriptor of a process; None if the file system is another one, or its
+/// mount is not among those of the caller and of process `pid`. Also returns whether the user in the options is one of the caller's
+/// user namespace. Unlike fstatfs(2), never asks the server.
 pub fn fuse_options(pid: u32, fd: i32) -> Option<(String, bool)> {
     let number = mount_table::number_of_descriptor(&pid.to_string(), fd)?;
     ["self".to_owned(), pid.to_string()].into_iter().find_map(|process| {

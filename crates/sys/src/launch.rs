@@ -146,7 +146,8 @@ impl GatedCommand {
         File::from(gate).write_all(&[1]).map_err(|source| self.failed(source))
     }
 
-    /// Waits until execve(2) has succeeded or the child has ended (both close the pipe), or until execve(2) has failed (an errno arrives through it).
+    /// Waits for the end of execve(2) in the child. Its success, and the end of the child, close a pipe; a failure sends an errno
+    /// through the pipe, and becomes the error.
     pub fn wait_for_exec(&mut self) -> Result<(), Error> {
         let Some(exec_status) = self.exec_status.take() else { return Ok(()) };
         let mut errno = Vec::new();

@@ -35,7 +35,8 @@ pub(crate) fn parse(text: &[u8]) -> Option<ProcessStatus> {
 }
 
 /// Returns whether a process is in the part of execve(2) in which most of its files in /proc do not answer: its new memory is
-/// installed, and no code is mapped there yet. That part takes microseconds, unless a server (FUSE, NFS) does not answer the close of a file.
+/// installed, and no code is mapped there yet. That part takes microseconds, unless a server (FUSE, NFS) does not answer the
+/// close of a file.
 pub fn is_executing(pid: u32) -> bool {
     let mut text = [0; MAX_BYTES];
     let got = File::open(format!("/proc/{pid}/statm")).and_then(|mut file| file.read(&mut text));

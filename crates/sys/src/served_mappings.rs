@@ -1,7 +1,7 @@
-//! Memory of processes of weir's own user that maps files of a server (FUSE, NFS …), so that weir lets a child read it.
+//! Finds memory of processes of weir's own user that maps files of a server (FUSE, NFS …), so that weir lets a child read it.
 //!
-//! This is for accidents, such as a network that is down: the look is up to 20 ms old. A process of another user could map
-//! a file meanwhile, so weir reads none of its memory itself.
+//! This is for accidents, such as a network that is down: the mappings are up to 20 ms old. A process of another user could map
+//! a file meanwhile on purpose, so weir reads none of its memory itself.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,13 +18,13 @@ use crate::clock::clock_ns;
 use crate::maps;
 use crate::served_mounts::ServedMounts;
 
-/// The interval between two looks at the mappings of a process: a program needs longer to map a file and to use it for a
-/// stream. A look takes 2 µs, and 50 µs if there are served mounts.
+/// The interval between two reads of the mappings of a process: a program needs longer to map a file and to use it for a
+/// stream. A read takes 2 µs, and 50 µs if there are served mounts.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
-/// The most threads whose last look is remembered.
+/// The most threads whose served mappings are kept.
 const MAX_THREADS: usize = 4096;
 
-/// A look at the mappings of a process.
+/// The served mappings of a process at one time.
 #[derive(Debug, Clone, Default)]
 struct Look {
     /// CLOCK_MONOTONIC_COARSE.
@@ -48,8 +48,8 @@ thread_local! {
     static USERS: RefCell<HashMap<u32, KnownUser>> = RefCell::default();
 }
 
-/// Returns whether a process or thread has weir's effective user. /proc/TID shows it for every process, also for one that
-/// cannot be dumped. It is asked before each read: a process can change its user at any time.
+/// Returns whether a process or thread has weir's effective user. The owner of the directory /proc/TID is that user, even for a
+/// process that is not dumpable. It is checked before each read: a process can change its user at any time.
 pub(crate) fn is_of_own_user(tid: u32) -> bool {
     let now = clock_ns(ClockId::MonotonicCoarse);
     // weir never changes its identity.
@@ -73,8 +73,8 @@ pub(crate) fn is_of_own_user(tid: u32) -> bool {
     })
 }
 
-/// Returns whether a process has this user, and /proc/TID if it has and a descriptor is free. Status of an open file costs a
-/// fifth of that of a path, and a snapshot makes thousands of reads.
+/// Returns whether a process has this user; and /proc/TID, opened, if it has and a descriptor is free. fstat(2) costs a fifth of
+/// stat(2), and a snapshot makes thousands of reads.
 fn open_if_own(tid: u32, own: u32) -> (bool, Option<OwnedFd>) {
     let path = format!("/proc/{tid}");
     match open(&path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
