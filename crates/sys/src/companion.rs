@@ -1,7 +1,7 @@
-//! A process beside weir that works on when weir ends or executes another program.
+//! A process beside weir that continues its work when weir ends or executes another program.
 //!
-//! It is no child of weir, so a wait for any child does not see it. Weir and it share a socket: the end of weir's side
-//! tells the companion that weir needs no more work, the end of the companion's side that all work is done.
+//! It is no child of weir, so a wait for any child does not see it. weir and the companion share a socket. When weir closes its
+//! side, the companion finishes its work; when the companion's side is closed, all work is done.
 
 use std::io::{self, Read};
 use std::net::Shutdown;

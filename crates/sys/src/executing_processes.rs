@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use crate::process_access::AccessProblem;
 use crate::{proc, process_status};
 
-/// The time in execve(2) after which a process is reported: its files are to be closed, and a server does not answer. It is the
-/// limit of other reads.
+/// The time in execve(2), in nanoseconds, after which a process is reported: a server does not answer the close of one of its
+/// files. It is the limit of other reads.
 const UNANSWERED_NS: u64 = 2_000_000_000;
 
 /// The processes that were found in execve(2).
 #[derive(Debug, Default)]
 pub struct ExecutingProcesses {
-    /// The first of the looks in a row that found a process there, CLOCK_MONOTONIC.
+    /// The time (CLOCK_MONOTONIC) of the first of the successive checks that found a process in execve(2).
     since_ns: HashMap<u32, u64>,
     sentences: BTreeMap<u32, String>,
 }

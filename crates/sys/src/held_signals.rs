@@ -91,7 +91,7 @@ pub(crate) fn begin_with_witness(socket: i32) {
     begin();
 }
 
-/// Reads from the socket of the witness no more.
+/// Ends the reads from the socket of the witness.
 pub(crate) fn forget_witness() {
     WITNESS.store(-1, SeqCst);
 }

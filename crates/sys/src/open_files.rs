@@ -72,7 +72,7 @@ fn from_status(path: Untrusted, status: &FileStatus) -> OpenFile {
     }
 }
 
-/// Reads all that /proc tells about the open file of a descriptor. Returns None if the process has ended or has no such
+/// Reads what /proc shows of the open file of a descriptor. Returns None if the process has ended or has no such
 /// descriptor.
 pub fn open_file(pid: u32, fd: i32) -> Option<OpenFile> {
     let path = proc::descriptor(pid, fd)?;

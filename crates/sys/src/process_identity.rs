@@ -45,7 +45,7 @@ impl ProcessIdentity {
     pub fn descendants(&self) -> Vec<ProcessIdentity> {
         let found: Vec<ProcessIdentity> =
             proc::descendants(self.pid).into_iter().map(ProcessIdentity::of).collect();
-        // A number that was given to another process between the list and the look at it is not in both lists.
+        // A PID that was given to another process between the list and the read of its identity is not in both lists.
         let again = proc::descendants(self.pid);
         let is_same = |one: &ProcessIdentity| again.contains(&one.pid) && one.is_current();
         let found: Vec<ProcessIdentity> = found.into_iter().filter(is_same).collect();

@@ -126,7 +126,7 @@ impl HandledSignal {
         }
     }
 
-    /// Sends the signal to the calling thread, whose handler has returned when this returns.
+    /// Sends the signal to the calling thread. Returns after its handler.
     pub fn raise(&self) -> io::Result<()> {
         // SAFETY: the call takes a number, and the signal has a handler.
         match unsafe { libc::raise(self.number) } {
@@ -188,7 +188,7 @@ pub fn without_file_size_signal<T>(work: impl FnOnce() -> T) -> T {
     let result = work();
     // SAFETY: the calls read the sets; a null pointer means that nothing is stored.
     unsafe {
-        // The kernel sends the signal to the thread that writes, so that a pending one is of this work.
+        // The kernel sends the signal to the thread that writes, so a pending one comes from this work.
         while libc::sigtimedwait(&signal, std::ptr::null_mut(), &no_time) == libc::SIGXFSZ {}
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
     }

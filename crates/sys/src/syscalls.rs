@@ -109,7 +109,7 @@ pub fn can_be_repeated(number: i64) -> bool {
     }
 }
 
-/// Returns the requested number of bytes; None if only memory tells it (vectors, messages) or the call transfers none.
+/// Returns the requested number of bytes; None if it is in the caller's memory (vectors, messages) or the call transfers none.
 pub fn requested_bytes(op: Op, args: &[u64; 6]) -> Option<u64> {
     match op {
         Op::Read | Op::Pread | Op::Recvfrom | Op::Write | Op::Pwrite | Op::Sendto | Op::Tee => Some(args[2]),

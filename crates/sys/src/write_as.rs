@@ -117,7 +117,7 @@ impl ChildCredentials {
         // SAFETY: the child has one thread, which uses no other descriptors.
         unsafe { close_all_but(&[file_fd.min(other), file_fd.max(other)]) };
         match self.take() {
-            // SAFETY: the calls take numbers. The descriptor that is replaced, if any, is used by nobody.
+            // SAFETY: the calls take numbers. The child uses no descriptor that dup2(2) replaces.
             0 if self
                 .filters
                 .as_ref()

@@ -126,7 +126,7 @@ pub fn seize_for_forks(tid: u32) -> io::Result<()> {
     ptrace(PTRACE_SEIZE, tid, 0, options as usize).map(drop)
 }
 
-/// Has a stopped tracee stop as after [`seize_for_lifecycle`].
+/// Makes a stopped tracee stop at the events of [`seize_for_lifecycle`] from now on, and at its exit.
 pub fn trace_lifecycle(tid: u32) {
     let options = LIFECYCLE_OPTIONS | libc::PTRACE_O_TRACECLONE;
     let _died = ptrace(libc::PTRACE_SETOPTIONS as i64, tid, 0, options as usize);

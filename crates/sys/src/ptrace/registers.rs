@@ -39,8 +39,8 @@ mod x86_64 {
         (number >= 0).then_some(SyscallRegisters { number, args: args_of(regs), result: regs.rax as i64 })
     }
 
-    /// Returns the system call that a stopped thread with these registers, in user mode, makes with its next instruction, as one that a
-    /// signal has interrupted before it wrote; None if it executes another instruction. The result is 0.
+    /// Returns the system call that a stopped thread with these registers, in user mode, makes with its next instruction; None if
+    /// it executes another instruction. The result is 0, as for a call that a signal has interrupted before it wrote.
     pub fn next_syscall_of(tid: u32, regs: &libc::user_regs_struct) -> Option<SyscallRegisters> {
         let mut instruction = [0; 2];
         let is_read = ProcessMemory { pid: tid }.read(regs.rip, &mut instruction) == instruction.len();

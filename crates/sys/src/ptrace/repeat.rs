@@ -7,8 +7,8 @@ use crate::{proc, syscalls};
 
 const EINTR: i64 = -(libc::EINTR as i64);
 
-/// The call that a thread has repeated last, and the end of its timeout: otherwise a thread that is interrupted more often than its
-/// timeout would never see the timeout.
+/// The call that a thread has repeated last, and the end of its timeout. Without it, the timeout of a thread that is interrupted
+/// at shorter intervals would never end.
 #[derive(Debug, Default)]
 pub struct RepeatedCall {
     deadline: Option<CallDeadline>,
@@ -91,7 +91,7 @@ impl RepeatedCall {
         }
     }
 
-    /// Notes that the program has got the result of its call: the next wait has its own timeout, also with the same arguments.
+    /// Notes that the program has the result of its call: the next wait has its own timeout, even with the same arguments.
     pub fn on_return(&mut self) {
         self.deadline = None;
     }
