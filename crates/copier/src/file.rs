@@ -209,7 +209,7 @@ pub(crate) fn keep_old_attributes(context: &Context, entry: &Entry, target: &Ope
     Ok(())
 }
 
-/// Returns what is known about the attributes of the target, so that calls that would change nothing are left out.
+/// Returns the known attributes of the target, so that weir makes no call that would change nothing.
 fn attributes_of_new(context: &Context, entry: &Entry, target: &OpenTarget) -> TargetAttributes {
     let unknown = TargetAttributes { owner: None, permissions: None, may_have_acl: true };
     let (Some(mode), None) = (target.created_mode, target.replaced) else { return unknown };

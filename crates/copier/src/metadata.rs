@@ -25,7 +25,7 @@ const OF_THE_FILE_SYSTEM: [&[u8]; 4] = [b"system.", b"trusted.SGI_", b"security.
 /// The most bytes of a value or a list: `XATTR_SIZE_MAX` (linux/limits.h).
 const VALUE_BYTES: usize = 64 << 10;
 
-/// An open copy whose attributes are to be set.
+/// An open copy and the source of its attributes.
 pub(crate) struct Attributes<'a> {
     pub source: BorrowedFd<'a>,
     pub source_path: &'a dyn Fn() -> std::path::PathBuf,

@@ -34,7 +34,7 @@ pub(crate) struct OpenTarget {
     pub created_mode: Option<u32>,
     /// The file that the temporary one replaces.
     pub replaced: Option<FileStat>,
-    /// `--resume`: the temporary file stays after a failure, and the journal says what is in it.
+    /// `--resume`: the temporary file stays after a failure, and the journal lists the parts in it.
     pub journal: Option<Journal>,
 }
 

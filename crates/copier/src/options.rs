@@ -210,7 +210,7 @@ impl Preserved {
 }
 
 impl CopyOptions {
-    /// Returns what is durable at the end: everything, if `--atomic` renames complete files.
+    /// Returns the durability at the end: [`CopySync::Full`] with `--atomic`, which renames complete files.
     pub fn sync_level(&self) -> CopySync {
         if self.atomic { CopySync::Full } else { self.sync }
     }

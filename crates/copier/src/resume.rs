@@ -79,7 +79,7 @@ fn is_equal(context: &Context, entry: &Entry, source: &OwnedFd, target: &OwnedFd
     }
 }
 
-/// Copies what is not in the temporary file yet. Returns the result as if all had been copied now.
+/// Copies the parts that are not in the temporary file yet. Returns the result as if the whole file had been copied now.
 pub(crate) fn copy_rest(
     context: &Context,
     worker: &mut Worker,

@@ -1,4 +1,4 @@
-//! Counts what the threads of a copy did.
+//! Counts the files, bytes and calls of the threads of a copy.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

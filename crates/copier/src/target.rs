@@ -20,11 +20,11 @@ use crate::same_file::{SameFile, check_same_file};
 /// The file, if any, in the place of the target.
 #[derive(Debug)]
 pub(crate) enum TargetState {
-    /// Nothing, or nothing any more: it was renamed to the backup, or removed.
+    /// There is no file, or it was renamed to the backup or removed.
     Absent { backup: Option<PathBuf> },
-    /// A file that is to be overwritten, and whether its name is a symbolic link.
+    /// A file that weir overwrites. `is_link`: its name is a symbolic link.
     Present { stat: FileStat, is_link: bool },
-    /// A file that stays.
+    /// A file that stays as it is.
     Keep,
 }
 

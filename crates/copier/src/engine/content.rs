@@ -224,8 +224,8 @@ impl ContentCopy {
         self.copy_growth(job, transfer, at)
     }
 
-    /// Copies the parts that have data. Returns the offset from which the caller must copy everything: the end, or where
-    /// the file system does not say what is data.
+    /// Copies the parts that have data. Returns the offset from which the caller must copy all bytes: the end of the file, or
+    /// the offset at which the file system reports no data segments any longer.
     fn copy_segments(&mut self, job: &ContentJob, transfer: &mut Transfer, start: u64) -> CopyResult<u64> {
         let size = job.stat.size;
         let mut at = start;
@@ -325,15 +325,15 @@ impl ContentCopy {
         }
     }
 
-    /// Decides what it means that the source ended at `at`, before its size. A file of sysfs simply is shorter; another one
-    /// was truncated while it was copied.
+    /// Decides whether a source that ended at `at`, before its size, is complete. A file of sysfs is shorter than its size says;
+    /// another file was truncated while it was copied, which is an error.
     fn early_end(&mut self, job: &ContentJob, at: u64) -> CopyResult<u64> {
         state_now(job)?;
         Ok(at)
     }
 
-    /// Copies what was appended since the file was opened, up to its size now. A file without a size (procfs) is copied up
-    /// to its end.
+    /// Copies the bytes that were appended since the file was opened, up to its present size. A file without a size (procfs) is
+    /// copied up to its end.
     fn copy_growth(&mut self, job: &ContentJob, transfer: &mut Transfer, mut at: u64) -> CopyResult<u64> {
         let now = state_now(job)?;
         let end = match (job.stat.size, now.size) {

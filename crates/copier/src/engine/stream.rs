@@ -28,7 +28,7 @@ pub(crate) struct StreamJob<'a> {
     pub makes_holes: bool,
 }
 
-/// The amount that was copied, and the way.
+/// The number of bytes that were copied, and the method.
 pub(crate) struct StreamResult {
     pub bytes: u64,
     /// Those of them that are holes in the target.
