@@ -56,7 +56,7 @@ pub(crate) struct Peer {
     pub(crate) uid: u32,
 }
 
-/// One record and what is known about it.
+/// One record with its source, sender, number and time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) bytes: &'a [u8],

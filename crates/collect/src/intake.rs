@@ -46,7 +46,7 @@ pub(crate) struct Intake {
     pub(crate) unreported: u64,
     /// The number of the first record.
     pub(crate) first_sequence: u64,
-    /// The source has ended; what is held is all that is left.
+    /// The source has ended: no bytes come after the held ones.
     pub(crate) ended: bool,
     pub(crate) counts: IntakeCounts,
     pub(crate) last_input: Instant,

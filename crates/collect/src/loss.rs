@@ -5,8 +5,8 @@ use weir_model::duration::format_seconds;
 
 use crate::options::{Flush, LogOptions, SyncPolicy};
 
-/// Returns two sentences: what is lost when weir is killed, and when the power fails. Bytes that senders have not sent are not
-/// meant.
+/// Returns two sentences: what is lost when weir is killed, and when the power fails. They do not count bytes that senders have
+/// not sent.
 #[must_use]
 pub fn loss_sentence(options: &LogOptions) -> String {
     let buffer = Size(options.buffer_bytes as u64);

@@ -32,7 +32,7 @@ pub(crate) struct Collector {
     pub(crate) messages: Vec<String>,
     /// Spill files whose bytes the sink has accepted and the log may lack.
     spent: Vec<spent::SpentFile>,
-    /// At the end: what the log did not take is in a file.
+    /// [`Collector::save_unwritten`] has saved the bytes that the sink could not write.
     has_saved_unwritten: bool,
     pub(crate) command_status: Option<i32>,
     /// The time of the current batch, which all its records share.

@@ -56,8 +56,8 @@ impl Collector {
         self.remove_spent_files();
     }
 
-    /// At the end: removes the spent files whose bytes are in the log or in the file of what it did not take. The others stay,
-    /// and a message names them.
+    /// Removes the spent files whose bytes are in the log or in the file of [`Collector::save_unwritten`]. The other files stay,
+    /// and a message names them. Called at the end of the collector.
     pub(crate) fn leave_spent_files(&mut self) {
         for SpentFile { file, .. } in std::mem::take(&mut self.spent) {
             if self.has_saved_unwritten && self.sink.sync_error().is_none() {

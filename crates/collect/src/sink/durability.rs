@@ -1,4 +1,4 @@
-//! Syncs of the log, as the policy asks for them, and what they cover.
+//! Syncs the log as the policy demands, and notes which bytes and records each sync covers.
 
 use std::time::Instant;
 

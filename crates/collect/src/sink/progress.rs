@@ -1,20 +1,20 @@
-//! How far the log is: what the sink has accepted, and what a kill or a power cut cannot take any more.
+//! The progress of the log: the bytes that the sink has accepted, and those that a kill or a power cut can no longer lose.
 
 use super::LogSink;
 use crate::options::SyncPolicy;
 
-/// A position in what a sink has accepted since its start.
+/// A position among the bytes and records that a sink has accepted since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogPosition {
     bytes: u64,
     records: u64,
 }
 
-/// The end of what was accepted, and the end of what is in the log.
+/// The end of the accepted bytes, and the end of those that are in the log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LogProgress {
     pub(crate) accepted: LogPosition,
-    /// write(2) has taken all before it; the device has it too, if the log is synced.
+    /// All bytes before it were written by write(2), and are on the device if the log is synced.
     safe: LogPosition,
 }
 

@@ -1,5 +1,5 @@
-//! Rotation: the log gets a finished name, and a new file takes its place. What takes time – the sync, the compression and
-//! the removal of old files – is done by a thread, while records go to the new file.
+//! Rotates the log: it gets a finished name, and a new file gets its name. A thread does the slow work, which is the sync, the
+//! compression and the removal of old files, while records go to the new file.
 
 use std::ffi::OsString;
 use std::io;

@@ -88,8 +88,8 @@ impl IntervalRuns {
         counts.end_run(status)
     }
 
-    /// Counts a run that a signal has ended, because the collector goes on: the signal was not for both. Returns a sentence if that is
-    /// to be reported now.
+    /// Counts a run that a signal has ended as failed, because the collector has not got the signal. Returns a sentence if it is to be
+    /// reported now.
     pub(super) fn decide(&self) -> Option<String> {
         let mut counts = self.counts();
         let status = counts.undecided.take()?;

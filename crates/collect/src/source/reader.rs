@@ -243,7 +243,7 @@ fn can_be_polled(fd: &OwnedFd) -> bool {
     added != Err(Errno::PERM)
 }
 
-/// Reads what is there. A kernel or file without RWF_NOWAIT gets a plain read, which follows a poll.
+/// Reads the bytes that are available, without waiting. A kernel or file without RWF_NOWAIT gets a plain read after a poll.
 fn read_available(fd: &OwnedFd, call: &mut ReadCall, buffer: &mut [u8]) -> rustix::io::Result<usize> {
     if *call == ReadCall::NoWait {
         let mut parts = [std::io::IoSliceMut::new(buffer)];

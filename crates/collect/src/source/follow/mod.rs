@@ -100,7 +100,7 @@ pub(super) fn open(pattern: &str, options: &LogOptions) -> Result<Box<dyn Source
 }
 
 impl Follow {
-    /// Opens the files that were renamed while no collector ran: what is left of them comes first.
+    /// Opens the files that were renamed while no collector ran. Their remaining bytes come before those of the new files.
     fn resume_rotated(&mut self, options: &LogOptions) {
         let Some(positions) = &mut self.positions else { return };
         for (name, followed) in positions.find_renamed(&self.pattern) {
@@ -289,7 +289,8 @@ impl FileIntake {
         true
     }
 
-    /// A file that is shorter than what was read, or begins differently, was truncated (copytruncate).
+    /// Reads a file from its beginning if it was truncated (copytruncate): it is shorter than the position in it, or begins
+    /// differently.
     fn check_truncation(&mut self, collector: &mut Collector) {
         if !self.followed.was_truncated() {
             return;

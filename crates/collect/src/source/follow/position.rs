@@ -105,7 +105,7 @@ impl FollowedFile {
         Ok(count)
     }
 
-    /// Returns whether the file is shorter than what was read, or begins differently.
+    /// Returns whether the file is shorter than the position in it, or begins differently.
     pub(super) fn was_truncated(&self) -> bool {
         let Ok(metadata) = self.file.metadata() else { return false };
         if metadata.len() < self.offset {
