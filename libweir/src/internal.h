@@ -142,8 +142,8 @@ void weir__flush_before_read(weir_stream *s);
 ssize_t weir__read_bypass(weir_stream *s, void *to, size_t bytes);
 /* Empties the read buffer. */
 void weir__discard_read(weir_stream *s);
-/* As weir__discard_read, before a write. Notes what is discarded: the next reads of a program that updates records take
- * blocks instead of the whole buffer. Requires the position of the descriptor before weir__seek_back, or -1. */
+/* As weir__discard_read, before a write. Notes the discarded range: the next reads of a program that updates records then
+ * request blocks instead of the whole buffer. `end`: the position of the descriptor before weir__seek_back, or -1. */
 void weir__discard_for_write(weir_stream *s, int64_t end);
 /* Moves the descriptor's position back over the unread bytes, which stay in the buffer. Does nothing if the
  * descriptor is not seekable. */

@@ -5,8 +5,8 @@
  * which arms it (weir__stale_arm) and raises the limits. The timer then checks the stream once per period,
  * writes complete bytes, and disarms it after two checks with nothing pending. A thread that was preempted
  * between its load of the limit and its store of the offset may publish a byte after that. The timer
- * therefore goes on with its checks, each after twice the time of the one before, up to a second: such a byte
- * waits about as long as its thread was stopped, but not longer than a second. */
+ * therefore continues its checks, each after twice the time of the one before, up to a second: such a byte
+ * stays pending about as long as its thread was stopped, but not longer than a second. */
 #include "private.h"
 
 #include <limits.h>

@@ -54,7 +54,7 @@ impl Drop for ContinuationWatch {
     }
 }
 
-/// Sends SIGCONT to weir as long as the command goes on or ends. Ends with weir.
+/// Sends SIGCONT to weir whenever the command is continued or ends. Ends with weir.
 ///
 /// # Safety
 /// Runs in a child after fork(2): it only makes system calls, allocates nothing and takes no lock.

@@ -1,4 +1,4 @@
-//! Receives datagrams with what the kernel knows about them: the sender's process, and how many were dropped before.
+//! Receives datagrams with the process ID of the sender and the number of datagrams that the kernel has dropped before.
 
 use std::io;
 use std::mem::{size_of, zeroed};

@@ -75,7 +75,7 @@ pub enum NoAnswer {
     Ended,
     /// No child could be started. Holds the errno.
     NotStarted(i32),
-    /// As `Blocked`, and the child goes on, because a process needs it: see [`outlive_parent`].
+    /// As `Blocked`, but the child is not killed, because a process needs it: see [`outlive_parent`].
     Outlives,
 }
 

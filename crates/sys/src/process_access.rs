@@ -85,8 +85,8 @@ pub fn check_answers(pid: u32) -> Result<(), AccessProblem> {
     }
 }
 
-/// Checks whether this process can read the memory of a process, and whether it still has its number: what was read by the
-/// number before belongs to it.
+/// Checks whether this process can read the memory of a process, and whether that process still has its PID, so that data read by
+/// the PID before belong to it.
 pub fn check_same(process: ProcessIdentity) -> Result<(), AccessProblem> {
     let pid = process.pid();
     let result = check(pid);

@@ -52,8 +52,8 @@ impl ProcessIdentity {
         if self.is_current() { found } else { Vec::new() }
     }
 
-    /// Returns whether the process still has its number. A zombie has it. What was read by the number before a call that
-    /// returns true belongs to the process.
+    /// Returns whether the process still has its PID, as a zombie does. If so, data that was read by the PID before this call belong
+    /// to the process.
     pub fn is_current(&self) -> bool {
         let same_inode = self.inode.is_none_or(|inode| pidfd_inode(self.pid) == Some(inode));
         let same_start = self.start_ticks.is_none_or(|ticks| start_ticks(self.pid) == Some(ticks));

@@ -135,8 +135,8 @@ pub fn leaves_input(op: Op, args: &[u64; 6]) -> bool {
     op == Op::Tee || flags & (libc::MSG_PEEK | libc::MSG_ERRQUEUE) != 0
 }
 
-/// Returns whether the result of a call may be larger than what it moved: the length of a datagram of which it copied the
-/// beginning and the kernel discarded the rest.
+/// Returns whether the result of a call may be larger than the number of bytes that it moved: the length of a datagram of which
+/// the kernel copied the beginning and discarded the rest (MSG_TRUNC).
 pub fn counts_discarded(op: Op, args: &[u64; 6]) -> bool {
     receive_flags(op, args).is_some_and(|flags| flags & libc::MSG_TRUNC != 0)
 }

@@ -211,7 +211,7 @@ fn has_ptrace_capability() -> bool {
     held.is_ok_and(|held| held.contains(CapabilitySet::SYS_PTRACE))
 }
 
-/// Reads in this process what the child may not read.
+/// Reads memory in this process that the child may not read.
 fn direct_if_permitted(buffer: &mut [u8], direct: impl FnOnce(&mut [u8]) -> i64) -> i64 {
     if has_ptrace_capability() {
         return 0;

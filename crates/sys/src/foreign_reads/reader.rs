@@ -48,7 +48,7 @@ impl ForeignReader {
         let has_ended = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&has_ended);
         let parent = move || {
-            // Signals are for the threads that wait for them, and must not end the child: weir decides what they do.
+            // The child inherits this mask, so no signal ends it. Other threads of weir handle the signals.
             signals::block_all();
             let started = start_child(channel, rights);
             if sender.send(started).is_ok() {

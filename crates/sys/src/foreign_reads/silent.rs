@@ -77,7 +77,7 @@ fn process_and_path(path: &Path) -> (u32, PathBuf) {
     (pid, inside)
 }
 
-/// Returns what is remembered of a path that did not answer: its mount point if a server is known to be there.
+/// Returns the path under which a path that did not answer is kept: its mount point if `served_mounts` knows one, else itself.
 fn silent_key(path: &Path) -> PathBuf {
     let (pid, inside) = process_and_path(path);
     let point = ServedMounts::of(pid).point_of(&inside).map(Path::to_path_buf);

@@ -14,8 +14,8 @@ pub struct HeldExit {
     pub until_ns: u64,
 }
 
-/// Returns whether a thread in its exit stop ends by its own exit(2), and the process goes on. A thread that has left the stop may have
-/// been killed.
+/// Returns whether a thread in its exit stop ends by its own exit(2), so that its process continues. Returns false if the thread
+/// has left the stop: it may have been killed.
 pub fn ends_alone(tid: u32) -> bool {
     registers::current_syscall(tid).is_some_and(|call| call.number == libc::SYS_exit)
 }

@@ -2,7 +2,7 @@
 //! written.
 //!
 //! A signal ends a write to a full pipe after a part of its bytes. The kernel then puts the registers of the return from the call
-//! on the stack (`struct rt_sigframe` of arch/x86/include/asm/sigframe.h) and the thread goes on in the handler. The memory of the
+//! on the stack (`struct rt_sigframe` of arch/x86/include/asm/sigframe.h), and the thread executes the handler. The memory of the
 //! stack is the program's, so each field must agree with the others. An old frame in unused memory differs: while a handler runs,
 //! more signals are blocked than the frame says.
 

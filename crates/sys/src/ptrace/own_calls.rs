@@ -2,7 +2,7 @@
 //!
 //! The thread gets other registers, runs from a system call's entry to its exit, and gets its registers back. Signals are
 //! blocked meanwhile. At the end the thread is in a stop like the first one, so its interrupted call restarts as before.
-//! If the tracer is killed in between, which takes some microseconds a call, the thread goes on with wrong registers.
+//! If the tracer is killed in these microseconds, the thread continues with wrong registers.
 //!
 //! A call can block where no signal reaches it: the server of its file does not answer, or the program has frozen itself. The
 //! tracer does not wait for it then. The thread gets its registers back when its call returns: see `late_calls`.
@@ -140,7 +140,7 @@ impl OwnCalls {
         Ok(registers(self.tid).map_or(-i64::from(libc::ESRCH), |registers| registers.rax as i64))
     }
 
-    /// Gives the thread its registers and its signal mask back, and stops it as before. Returns the stop in which it is
+    /// Restores the registers and the signal mask of the thread, and stops it as before. Returns the stop in which it is
     /// then: that of PTRACE_INTERRUPT or of job control, or that of its death.
     ///
     /// Returns None if its call is late: the thread runs. [`super::wait_for`] and its like return its stop later, when
