@@ -77,7 +77,7 @@ static int put_grouped(struct shared *shared)
         pthread_mutex_lock(&shared->lock);
         shared->syncing = false;
         shared->durable = covered;
-        shared->error = result;
+        shared->error = shared->error ? shared->error : result;
         pthread_cond_broadcast(&shared->synced);
     }
     pthread_mutex_unlock(&shared->lock);

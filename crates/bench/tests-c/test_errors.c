@@ -1,11 +1,14 @@
 /* A failure has the call, the file and errno; an unsupported job has the reason. */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "frame.h"
+#include "shared.h"
 #include "support.h"
 
 static void files(void)
@@ -148,6 +151,31 @@ static void file_size_limit(void)
     end();
 }
 
+/* The second record exceeds the limit while the thread of the first one syncs, which succeeds. */
+static void error_beside_a_sync(void)
+{
+    const struct rlimit low = {64, RLIM_INFINITY}, high = {RLIM_INFINITY, RLIM_INFINITY};
+    const char *before = current_directory;
+    struct wb_shared_result result;
+    begin("one thread fails while another syncs");
+    current_directory = disk_directory;
+    const struct wb_shared_job job = {
+        .path = out_path(), .records = 1, .record_bytes = 64, .kind = WB_SHARED_GROUP, .writers = 2};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &low);
+    for (int i = 0; i < 50; i++) {
+        const int fd = open(out_path(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        expect(fd >= 0 && close(fd) == 0, "%s: %s", out_path(), strerror(errno));
+        const int status = wb_measure_shared(&job, &result);
+        expect(status == -EFBIG, "sample %d: %s", i, strerror(-status));
+    }
+    setrlimit(RLIMIT_FSIZE, &high);
+    signal(SIGXFSZ, SIG_DFL);
+    unlink(out_path());
+    current_directory = before;
+    end();
+}
+
 static void memory(void)
 {
     begin("no memory for a buffer");
@@ -230,6 +258,7 @@ void test_errors(void)
     memory_of_groups();
     shorter_input();
     file_size_limit();
+    error_beside_a_sync();
     memory();
     invalid_jobs();
     reasons();
