@@ -161,7 +161,9 @@ fn ctrl_c_prints_what_was_measured() {
         "--json",
         "r.json",
     ];
-    let child = weir(dir.path(), &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command = weir(dir.path(), &arguments);
+    let command = common::with_signals(&mut command).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
     std::thread::sleep(Duration::from_secs(3));
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();

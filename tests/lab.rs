@@ -170,6 +170,7 @@ fn an_interrupted_run_leaves_no_files_and_no_mounts() {
     }
     let dir = disk_dir();
     let mut command = weir(dir.path(), &["lab", "power-cut"]);
+    let command = common::with_signals(&mut command);
     let mut child = command.env("TMPDIR", dir.path()).stdout(Stdio::null()).spawn().unwrap();
     wait_for("the first mount", || {
         let made = names(dir.path()).into_iter().map(|name| dir.path().join(name));

@@ -1,4 +1,4 @@
-//! `weir run` on programs with signal handlers and system-call filters, and the end of a script by Ctrl-C.
+//! `weir run` on programs with signal handlers and system-call filters, the end of a script by Ctrl-C, and ignored signals.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{WEIR, disk_dir, is_root, run, skip, text};
+use common::{KillOnDrop, WEIR, disk_dir, is_root, run, skip, text, wait_for, with_signals};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Compiles a program of run_signals/ into `dir`.
@@ -214,5 +214,45 @@ fn a_signal_to_weir_alone_reaches_the_command() {
         lines.sort();
         assert_eq!(lines, ["01", "02", "03", "10", "12", "15"], "{verb:?}");
         assert_eq!(program.rest(), "", "{verb:?}");
+    }
+}
+
+/// Returns whether a process has a handler of a signal.
+fn has_handler(pid: u32, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t"));
+    let caught = caught.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
+    caught & 1 << (signal.as_raw() - 1) != 0
+}
+
+/// nohup(1) ignores SIGHUP for a command, and a shell ignores SIGINT for its background jobs.
+#[test]
+fn a_signal_that_is_ignored_at_the_start_does_not_end_weir() {
+    let dir = disk_dir();
+    let sleep = Command::new("sleep").arg("600").stdout(Stdio::null()).spawn().expect("sleep starts");
+    let sleep = KillOnDrop(sleep);
+    let pid = sleep.0.id().to_string();
+    for words in [
+        &["flush", "--every", "50ms", &pid][..],
+        &["trace", "-o", "/dev/null", "-p", &pid],
+        &["bench", "write", "--method", "syscall", "--records", "64K", "--size", "1MB", "--precision", "0"],
+    ] {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' HUP INT; exec \"$@\"", "sh", WEIR]).args(words).current_dir(dir.path());
+        command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut weir = KillOnDrop(with_signals(&mut command).spawn().expect("sh starts"));
+        let group = Pid::from_child(&weir.0);
+        // The process with the handlers is weir itself, or its worker.
+        wait_for("a handler of SIGTERM", || {
+            let processes = weir_sys::proc::with_descendants(weir.0.id());
+            processes.into_iter().any(|process| has_handler(process, Signal::TERM))
+        });
+        for signal in [Signal::HUP, Signal::INT] {
+            kill_process_group(group, signal).expect("kill");
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(weir.0.try_wait().expect("waitpid").is_none(), "{words:?}");
+        kill_process(group, Signal::TERM).expect("kill");
+        weir.0.wait().expect("its end");
     }
 }

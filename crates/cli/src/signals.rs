@@ -1,4 +1,5 @@
-//! Signal handlers that only set flags, so that a verb can clean up before it ends.
+//! Signal handlers that only set flags, so that a verb can clean up before it ends. A signal that is ignored when weir starts, as
+//! nohup(1) and shells arrange it for background jobs, stays ignored: it gets no handler.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed};
@@ -26,7 +27,7 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, String> {
 /// As [`stop_flag`], but the second signal ends weir at once, for work that may block.
 pub fn stop_flag_then_exit() -> Result<Arc<AtomicBool>, String> {
     let stop = Arc::default();
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in not_ignored(&[SIGINT, SIGTERM, SIGHUP]) {
         let status = i32::from(SIGNAL_BASE) + signal;
         flag::register_conditional_shutdown(signal, status, Arc::clone(&stop)).map_err(error_text)?;
     }
@@ -85,17 +86,22 @@ fn note_last_stop() -> Result<(), String> {
 }
 
 fn store_on_signals(signals: &[i32], number: &Arc<AtomicUsize>) -> Result<(), String> {
-    for signal in signals {
-        flag::register_usize(*signal, Arc::clone(number), *signal as usize).map_err(error_text)?;
+    for signal in not_ignored(signals) {
+        flag::register_usize(signal, Arc::clone(number), signal as usize).map_err(error_text)?;
     }
     Ok(())
 }
 
 fn set_on_signals(signals: &[i32], flag: &Arc<AtomicBool>) -> Result<(), String> {
-    for signal in signals {
-        flag::register(*signal, Arc::clone(flag)).map_err(error_text)?;
+    for signal in not_ignored(signals) {
+        flag::register(signal, Arc::clone(flag)).map_err(error_text)?;
     }
     Ok(())
+}
+
+/// Returns those of the signals that this process does not ignore.
+fn not_ignored(signals: &[i32]) -> impl Iterator<Item = i32> {
+    signals.iter().copied().filter(|signal| !weir_sys::signals::is_ignored(*signal))
 }
 
 fn error_text(error: std::io::Error) -> String {

@@ -223,10 +223,11 @@ pub fn forget_command() {
     COMMAND.store(0, Relaxed);
 }
 
-/// Counts the signals that ask weir to end, without a command to which they are forwarded. A handler that is installed later must
-/// call this one, as those of the crate signal-hook do.
+/// Counts the signals that ask weir to end, without a command to which they are forwarded; one that is ignored stays ignored. A
+/// handler that is installed later must call this one, as those of the crate signal-hook do.
 pub fn count_end_requests() {
-    std::mem::forget(forward(0, &END_SIGNALS));
+    let counted: Vec<i32> = END_SIGNALS.into_iter().filter(|signal| !is_ignored(*signal)).collect();
+    std::mem::forget(forward(0, &counted));
 }
 
 /// Calls the handlers of pending signals that ask weir to end. The kernel gives a signal of the process to the main thread, which
