@@ -82,6 +82,39 @@ fn a_full_standard_output_is_an_error() {
     assert_eq!(names(dir.path()), Vec::<String>::new());
 }
 
+/// Runs `weir ARGUMENTS…` with a standard output that takes no byte.
+fn run_to_full(dir: &Path, arguments: &[&str]) -> Output {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    weir(dir, arguments).stdout(full).output().expect("the built binary starts")
+}
+
+#[test]
+fn a_full_standard_output_or_file_costs_no_other_result() {
+    let dir = disk_dir();
+    let measure =
+        ["bench", "write", "--method", "syscall", "--records", "64K", "--size", "1MB", "--rounds", "3"];
+    let files = ["--json", "a.json", "--csv", "a.csv", "--markdown", "a.md", "--html", "a.html"];
+    let output = run_to_full(dir.path(), &[&measure[..], &files].concat());
+    fails(&output, 1, &["weir: standard output: write: ENOSPC"]);
+    let mut written = names(dir.path());
+    written.sort();
+    assert_eq!(written, ["a.csv", "a.html", "a.json", "a.md"]);
+    let full_json = ["--quiet", "--json", "/dev/full", "--html", "b.html", "--csv", "/dev/full"];
+    let output = run(dir.path(), &[&measure[..], &full_json].concat());
+    fails(&output, 1, &["/dev/full: write: ENOSPC"]);
+    let errors = text(&output.stderr);
+    assert_eq!(errors.lines().filter(|line| line.starts_with("weir: /dev/full")).count(), 2, "{errors}");
+    assert!(dir.path().join("b.html").exists(), "{errors}");
+    for runs in [&["a.json", "a.json"][..], &["a.json", "a.json", "a.json"]] {
+        let files = ["--json", "c.json", "--csv", "c.csv", "--markdown", "c.md", "--html", "c.html"];
+        let output = run_to_full(dir.path(), &[&["bench", "compare"], runs, &files].concat());
+        fails(&output, 1, &["weir: standard output: write: ENOSPC"]);
+        for file in ["c.json", "c.csv", "c.md", "c.html"] {
+            std::fs::remove_file(dir.path().join(file)).expect(file);
+        }
+    }
+}
+
 /// Runs `script` in a private mount namespace with a tmpfs of `size` on ./small. $1 is weir.
 fn on_small_fs(dir: &Path, size: &str, script: &str) -> Output {
     let script = format!("mount -t tmpfs -o size={size} none small || exit 9; {script}");

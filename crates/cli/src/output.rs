@@ -155,6 +155,15 @@ struct HtmlFile {
     shows: bool,
 }
 
+impl HtmlFile {
+    /// Writes the page of a document, and shows it if the user asked for that.
+    fn write(self, parts: &[impl AsRef<str>]) -> Result<(), String> {
+        let text: String = parts.iter().map(AsRef::<str>::as_ref).collect();
+        self.file.write(&page_file::page_of(&text, &self.path)?)?;
+        if self.shows { page_file::show(&self.path) } else { Ok(()) }
+    }
+}
+
 /// The files of the output options. Each file is written at most once.
 pub struct OutputFiles {
     json: Option<OutputFile>,
@@ -186,36 +195,30 @@ impl OutputFiles {
         self.html.is_some()
     }
 
-    /// Prints the screen if [`Self::shows_screen`], then writes `document` as [`Self::write_document`] does. Fails at the first error.
+    /// Prints the screen if [`Self::shows_screen`], and writes `document` as [`Self::write_document`] does, also if printing fails.
+    /// Returns all errors as one.
     pub fn present<D: Serialize>(
         &mut self,
         screen: impl FnOnce() -> String,
         document: &D,
     ) -> Result<(), String> {
-        if self.shows_screen() {
-            console::print_screen(&screen())?;
-        }
-        self.write_document(document)
+        let printed = if self.shows_screen() { console::print_screen(&screen()) } else { Ok(()) };
+        joined([printed, self.write_document(document)])
     }
 
-    /// Ends a verb: prints the screen if [`Self::shows_screen`], and writes `document` also if printing fails. Reports all errors.
-    /// Returns [`FAILED`] after an error, or if `failed`.
+    /// Ends a verb: prints and writes as [`Self::present`] does. Reports all errors. Returns [`FAILED`] after an error, or if `failed`.
     pub fn finish<D: Serialize>(
         &mut self,
         screen: impl FnOnce() -> String,
         document: &D,
         failed: bool,
     ) -> ExitCode {
-        let printed = if self.shows_screen() { console::print_screen(&screen()) } else { Ok(()) };
-        let errors: Vec<String> =
-            [printed, self.write_document(document)].into_iter().filter_map(Result::err).collect();
-        for error in &errors {
-            eprintln_lossy!("weir: {error}");
-        }
-        if failed || !errors.is_empty() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
+        let status = if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
+        status_after(self.present(screen, document), status)
     }
 
-    /// Writes `document` as JSON and as a page, as far as the options ask for it.
+    /// Writes `document` as JSON and as a page, as far as the options ask for it. Writes the one also if the other fails, and returns
+    /// all errors as one.
     pub fn write_document<D: Serialize>(&mut self, document: &D) -> Result<(), String> {
         if !self.wants_document() {
             return Ok(());
@@ -225,11 +228,8 @@ impl OutputFiles {
 
     /// Like [`Self::write_document`], with JSON that is already text: `parts`, one after the other.
     pub fn write_document_parts(&mut self, parts: &[impl AsRef<str> + AsRef<[u8]>]) -> Result<(), String> {
-        self.json.take().map_or(Ok(()), |file| file.write_parts(parts))?;
-        let Some(HtmlFile { file, path, shows }) = self.html.take() else { return Ok(()) };
-        let text: String = parts.iter().map(AsRef::<str>::as_ref).collect();
-        file.write(&page_file::page_of(&text, &path)?)?;
-        if shows { page_file::show(&path) } else { Ok(()) }
+        let json = self.json.take().map_or(Ok(()), |file| file.write_parts(parts));
+        joined([json, self.html.take().map_or(Ok(()), |html| html.write(parts))])
     }
 
     /// Writes the rows if `--csv` was given.
@@ -243,10 +243,24 @@ impl OutputFiles {
     }
 }
 
+/// Returns the errors of all results as one, each on a line of its own, which begins as a message of weir does.
+pub fn joined(results: impl IntoIterator<Item = Result<(), String>>) -> Result<(), String> {
+    let errors: Vec<String> = results.into_iter().filter_map(Result::err).collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("\nweir: ")) }
+}
+
+/// Reports the errors of `written` and returns [`FAILED`] for them; returns `status` if there are none.
+pub fn status_after(written: Result<(), String>, status: ExitCode) -> ExitCode {
+    let Err(errors) = written else { return status };
+    eprintln_lossy!("weir: {errors}");
+    ExitCode::from(FAILED)
+}
+
 /// Returns `value` as JSON.
 pub fn json_text<T: Serialize>(value: &T) -> Result<String, String> {
     weir_report::json::pretty(value).map_err(|error| format!("JSON: {error}"))
 }
+
 /// Returns weir's own command line, for documents that name it.
 pub fn own_command() -> Vec<String> {
     let arguments = std::env::args_os().skip(1).map(weir_model::text_of);

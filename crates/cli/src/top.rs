@@ -16,7 +16,7 @@ use weir_sys::process_identity::ProcessIdentity;
 use weir_tui::style::stdout_style;
 
 use crate::exit_status::{FAILED, SIGNAL_BASE, USAGE};
-use crate::output::{OutputFiles, OutputOptions};
+use crate::output::{OutputFiles, OutputOptions, joined};
 use crate::values::parse_pid;
 use crate::{console, signals};
 
@@ -150,6 +150,7 @@ fn survey(args: &Args, live: bool, mut output: OutputFiles) -> Result<u8, String
     }
     let selection = Selection { sort: args.sort.0, filter: args.filter.clone(), named: processes.is_some() };
     let rows = args.rows.map(|rows| rows as usize);
+    let mut printed = Ok(());
     let (survey, selection, status) = if live {
         show_live(SurveyScope { processes, thorough: false }, selection, args.interval)?
     } else {
@@ -157,12 +158,12 @@ fn survey(args: &Args, live: bool, mut output: OutputFiles) -> Result<u8, String
         let _guard = HangGuard::start(GuardedWork::Run, None, None);
         let survey = survey_once(SurveyScope { processes, thorough: true }, args.interval);
         if output.shows_screen() {
-            print_table(&survey, &selection, rows)?;
+            printed = print_table(&survey, &selection, rows);
         }
         (survey, selection, 0)
     };
-    output.write_document(&weir_report::top::document(&survey, &selection, rows))?;
-    Ok(status)
+    let written = output.write_document(&weir_report::top::document(&survey, &selection, rows));
+    joined([printed, written]).map(|()| status)
 }
 
 /// Returns the processes with these numbers; None for all.

@@ -14,7 +14,7 @@ use weir_tui::style::stdout_style;
 use super::ExportOptions;
 use crate::console;
 use crate::exit_status::FAILED;
-use crate::output::{OutputFiles, OutputOptions, TableFiles};
+use crate::output::{OutputFiles, OutputOptions, TableFiles, joined, status_after};
 
 /// Compare two results that --json wrote, with intervals and ties, or show the trend of several
 ///
@@ -124,13 +124,13 @@ fn compare_two(args: &Args, a: &(String, BenchDocument), b: &(String, BenchDocum
     }
     let files = args.output.open().map_err(Error::Usage)?;
     args.export.check(&files).map_err(Error::Failed)?;
-    write_comparison(args, files, &comparison).map_err(Error::Failed)?;
+    let written = write_comparison(args, files, &comparison);
     let rows = comparison.rows.iter().map(|row| {
         let label = format!("{} {} {}", row.group.workload, row.method, weir_model::Size(row.record_bytes));
         (label, row.verdict, row.ratio.value)
     });
     note_unjudged(args, comparison.rows.iter().map(|row| &row.ratio));
-    Ok(status(args, rows))
+    Ok(status_after(written, status(args, rows)))
 }
 
 fn show_trend(args: &Args, documents: Vec<(String, BenchDocument)>) -> Result<ExitCode> {
@@ -141,9 +141,13 @@ fn show_trend(args: &Args, documents: Vec<(String, BenchDocument)>) -> Result<Ex
         ));
     }
     let files = args.output.open().map_err(Error::Usage)?;
-    write_trend(args, files, &trend).map_err(Error::Failed)?;
+    if args.export.format().is_some() {
+        return Err(Error::Failed("--format exports one result, or the comparison of two".into()));
+    }
+    let written = write_trend(files, &trend);
     note_unjudged(args, trend.rows.iter().map(|row| &row.latest));
-    Ok(status(args, trend.rows.iter().map(|row| (row.label.clone(), row.verdict, row.latest.value))))
+    let rows = trend.rows.iter().map(|row| (row.label.clone(), row.verdict, row.latest.value));
+    Ok(status_after(written, status(args, rows)))
 }
 
 /// Reports the rows that `--fail-on` cannot judge, also with --quiet: success claims nothing about them.
@@ -166,35 +170,34 @@ fn status(args: &Args, rows: impl Iterator<Item = (String, ComparisonVerdict, f6
     if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
 }
 
-/// Prints the screen and writes the files.
+/// Prints the screen and writes the files: each also if another fails. Returns all errors as one.
 fn write_comparison(
     args: &Args,
     mut files: OutputFiles,
     comparison: &BenchComparison,
 ) -> std::result::Result<(), String> {
-    match args.export.format() {
-        Some(format) => console::print_screen(&report::export_compare(comparison, format))?,
+    let printed = match args.export.format() {
+        Some(format) => console::print_screen(&report::export_compare(comparison, format)),
         None if files.shows_screen() => {
-            console::print_screen(&report::screen_compare(comparison, &stdout_style()))?;
+            console::print_screen(&report::screen_compare(comparison, &stdout_style()))
         }
-        None => {}
-    }
-    files.write_document(comparison)?;
-    files.write_csv(|| report::csv_compare(comparison))?;
-    files.write_markdown(|| report::markdown_compare(comparison))
+        None => Ok(()),
+    };
+    joined([
+        printed,
+        files.write_document(comparison),
+        files.write_csv(|| report::csv_compare(comparison)),
+        files.write_markdown(|| report::markdown_compare(comparison)),
+    ])
 }
 
-/// Prints the screen and writes the files.
-fn write_trend(args: &Args, mut files: OutputFiles, trend: &BenchTrend) -> std::result::Result<(), String> {
-    if args.export.format().is_some() {
-        return Err("--format exports one result, or the comparison of two".into());
-    }
-    if files.shows_screen() {
-        console::print_screen(&report::screen_trend(trend, &stdout_style()))?;
-    }
-    files.write_document(trend)?;
-    files.write_csv(|| report::csv_trend(trend))?;
-    files.write_markdown(|| report::markdown_trend(trend))
+/// As [`write_comparison`].
+fn write_trend(mut files: OutputFiles, trend: &BenchTrend) -> std::result::Result<(), String> {
+    joined([
+        files.present(|| report::screen_trend(trend, &stdout_style()), trend),
+        files.write_csv(|| report::csv_trend(trend)),
+        files.write_markdown(|| report::markdown_trend(trend)),
+    ])
 }
 
 fn read(path: &Path) -> Result<BenchDocument> {

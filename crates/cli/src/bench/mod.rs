@@ -23,7 +23,7 @@ use weir_tui::style::stdout_style;
 
 use crate::console;
 use crate::exit_status::{FAILED, INTERRUPTED, USAGE};
-use crate::output::{OutputFiles, OutputOptions, TableFiles};
+use crate::output::{OutputFiles, OutputOptions, TableFiles, joined, status_after};
 use crate::progress::TerminalProgress;
 use crate::signals::stop_flag;
 use crate::values::{completed_words, parse_nonzero_duration, parse_nonzero_size};
@@ -257,35 +257,38 @@ fn measure(args: &Args) -> Result<ExitCode, Error> {
     let document = document(&measurement, &directories, &published, started);
     let closed: Vec<_> = directories.into_iter().map(BenchDirectory::close).collect();
     let has_figures = document.rows.iter().any(|row| row.elapsed_s.is_some());
-    if has_figures || error.is_none() {
-        write_results(&args.export, files, &document).map_err(Error::Failed)?;
-    }
+    let is_written = has_figures || error.is_none();
+    let written = if is_written { write_results(&args.export, files, &document) } else { Ok(()) };
+    let status = status_after(written, ExitCode::SUCCESS);
     // An error of the measurement comes before an error of the clean-up, which it may have caused.
     match error.map_or_else(|| closed.into_iter().find_map(Result::err), Some) {
         Some(error) => Err(error),
         None if stop.load(Ordering::Relaxed) => {
             let rounds = counted(document.rounds.len() as u64, "round");
             eprintln_lossy!("weir: stopped; the figures are those of {rounds}");
-            Ok(ExitCode::from(INTERRUPTED))
+            Ok(if status == ExitCode::SUCCESS { ExitCode::from(INTERRUPTED) } else { status })
         }
-        None => Ok(ExitCode::SUCCESS),
+        None => Ok(status),
     }
 }
 
-/// Prints the screen and writes the files.
+/// Prints the screen and writes the files: each also if another fails. Returns all errors as one.
 fn write_results(
     exported: &ExportOptions,
     mut files: OutputFiles,
     document: &BenchDocument,
 ) -> Result<(), String> {
-    match exported.format() {
-        Some(format) => console::print_screen(&weir_report::bench::export(document, format))?,
+    let printed = match exported.format() {
+        Some(format) => console::print_screen(&weir_report::bench::export(document, format)),
         None if files.shows_screen() => {
-            console::print_screen(&weir_report::bench::screen(document, &stdout_style()))?;
+            console::print_screen(&weir_report::bench::screen(document, &stdout_style()))
         }
-        None => {}
-    }
-    files.write_document(document)?;
-    files.write_csv(|| weir_report::bench::csv(document))?;
-    files.write_markdown(|| weir_report::bench::markdown(document))
+        None => Ok(()),
+    };
+    joined([
+        printed,
+        files.write_document(document),
+        files.write_csv(|| weir_report::bench::csv(document)),
+        files.write_markdown(|| weir_report::bench::markdown(document)),
+    ])
 }
