@@ -1,12 +1,14 @@
-//! `weir peek` and `weir flush` on bytes for a closed descriptor, and for a terminal that stops background jobs.
+//! `weir peek` and `weir flush` on bytes for a closed descriptor, and for a terminal that stops background jobs; `weir flush` whose own
+//! standard output takes no bytes.
 
 mod common;
 #[path = "common/trace.rs"]
 mod trace;
 
+use std::fs::{self, File, OpenOptions};
 use std::process::Command;
 
-use common::{WEIR, has, run, skip, text, wait_for};
+use common::{KillOnDrop, WEIR, disk_dir, has, run, skip, text, wait_for, weir};
 use trace::{compile, path};
 
 /// Keeps bytes for standard output, which it closes, and sleeps.
@@ -60,4 +62,37 @@ fn a_background_flush_to_a_terminal_that_stops_such_jobs_ends() {
     let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
     assert!(read("flushed").contains("10 B"), "{:?} {} {output:?}", read("flushed"), read("state"));
     assert!(read("state").contains("sleeping"), "{}", read("state"));
+}
+
+/// Keeps bytes for a file, and for standard output, which it closes.
+const FILE_AND_CLOSED: &str = "#include <stdio.h>\n#include <unistd.h>\n\
+    int main(void) { setvbuf(stdout, 0, _IOFBF, 4096); printf(\"on closed\\n\"); close(1);\n\
+    fputs(\"in a file\\n\", fopen(\"log\", \"w\"));\n\
+    fclose(fopen(\"ready\", \"w\")); for (;;) pause(); }\n";
+
+#[test]
+fn a_flush_that_cannot_print_says_so_and_names_what_is_pending() {
+    for every in [false, true] {
+        let dir = disk_dir();
+        let Some(program) = compile(dir.path(), "file_and_closed", FILE_AND_CLOSED, &[]) else { return };
+        let program = Command::new(program).current_dir(dir.path()).spawn().expect("the program");
+        let mut program = KillOnDrop(program);
+        wait_for("the program", || dir.path().join("ready").exists());
+        let pid = program.0.id().to_string();
+        let words = if every { &["flush", "--every", "50ms", &pid][..] } else { &["flush", &pid] };
+        let mut command = weir(dir.path(), words);
+        command.stdout(OpenOptions::new().write(true).open("/dev/full").expect("/dev/full"));
+        command.stderr(File::create(dir.path().join("errors")).expect("a file"));
+        let mut flush = KillOnDrop(command.spawn().expect("the built binary starts"));
+        let errors = || fs::read_to_string(dir.path().join("errors")).expect("a file");
+        if every {
+            wait_for("the pending bytes", || errors().contains("has closed descriptor 1"));
+            program.0.kill().expect("it runs");
+            program.0.wait().expect("its end");
+        }
+        assert_eq!(flush.0.wait().expect("its end").code(), Some(1), "{}", errors());
+        assert!(errors().contains("weir: standard output: write: ENOSPC"), "{}", errors());
+        assert!(errors().contains("the program has closed descriptor 1"), "{}", errors());
+        assert_eq!(fs::read_to_string(dir.path().join("log")).expect("the file"), "in a file\n");
+    }
 }

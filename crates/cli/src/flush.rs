@@ -110,21 +110,29 @@ fn flush_once(args: &Args, targets: &DrainTargets, mut files: OutputFiles, stop:
     well
 }
 
-/// Returns false if a named process cannot be flushed.
+/// Returns false if a named process cannot be flushed, or if standard output cannot be written, which is reported once.
 fn flush_every(args: &Args, targets: &DrainTargets, interval: Duration, stop: &AtomicBool) -> bool {
     let shows_screen = !args.output.is_quiet();
-    let mut printed = HashSet::new();
+    let (mut printed, mut screen) = (HashSet::new(), Ok(()));
     let print = |process: &FlushedProcess| {
-        print_streams(process, written_lines(process), shows_screen);
+        let result = print_streams(process, written_lines(process), shows_screen);
+        if screen.is_ok() {
+            report_error(&result);
+            screen = result;
+        }
         if printed.insert(process.pid) {
             print_unseen(process, shows_screen);
         }
     };
     let result = targets.drain_every(interval, args.wait, stop, print);
-    if let Err(error) = &result {
+    report_error(&result);
+    result.and(screen).is_ok()
+}
+
+fn report_error(result: &Result<(), String>) {
+    if let Err(error) = result {
         eprintln_lossy!("weir: {error}");
     }
-    result.is_ok()
 }
 
 /// Prints the result for one process. Returns false if bytes are still pending or an error was reported.
@@ -141,11 +149,10 @@ fn print_process(process: &DrainedProcess, shows_screen: bool) -> bool {
     if lines.is_empty() && process.named && !process.is_partial() {
         lines.push(nothing_pending_line(&process.flushed));
     }
-    if !print_streams(&process.flushed, lines, shows_screen) {
-        return false;
-    }
+    let result = print_streams(&process.flushed, lines, shows_screen);
+    report_error(&result);
     print_unseen(&process.flushed, shows_screen);
-    !process.is_partial()
+    result.is_ok() && !process.is_partial()
 }
 
 /// Prints which buffers weir cannot read, so that silence means that nothing is pending.
@@ -155,13 +162,10 @@ fn print_unseen(process: &FlushedProcess, shows_screen: bool) {
     }
 }
 
-/// Prints `lines` to standard output and the streams that are still pending to standard error. Returns false if standard
-/// output cannot be written.
-fn print_streams(process: &FlushedProcess, lines: Vec<String>, shows_screen: bool) -> bool {
+/// Prints `lines` to standard output and the streams that are still pending to standard error. Returns the error of standard output.
+fn print_streams(process: &FlushedProcess, lines: Vec<String>, shows_screen: bool) -> Result<(), String> {
     let text: String = lines.into_iter().map(|line| line + "\n").collect();
-    if shows_screen && console::print(&text).is_err() {
-        return false;
-    }
+    let printed = if shows_screen { console::print_screen(&text) } else { Ok(()) };
     pending_lines(process).iter().for_each(|line| eprintln_lossy!("weir: {line}"));
-    true
+    printed
 }
