@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ffi::Measured;
+use crate::job::Measured;
 use crate::plan::Cell;
 
 /// Figures of one sample, scaled to the cell's bytes. Context switches and page faults are those of the sample. Times are in seconds.

@@ -19,6 +19,7 @@ mod figures;
 #[cfg(test)]
 mod fixture;
 mod groups;
+pub mod job;
 pub mod loop_image;
 pub mod machine;
 pub mod needs;

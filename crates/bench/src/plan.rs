@@ -4,7 +4,8 @@ use weir_model::Mode;
 
 use crate::axes::{Advice, CacheState, Every, Sync, SyncKind, Workload, mode_number};
 use crate::error::{Error, Result, suggestion};
-use crate::ffi::{Job, MethodAxis, MethodInfo, TEXT_LINE, methods};
+use crate::ffi::{MethodAxis, MethodInfo, TEXT_LINE, methods};
+use crate::job::Job;
 use weir_model::bench::GroupKey;
 
 /// The record sizes of the textbook's tables, in bytes.

@@ -117,8 +117,8 @@ mod tests {
     use super::*;
     use crate::axes::Workload;
     use crate::directory::DirectoryRequest;
-    use crate::ffi::Measured;
     use crate::fixture;
+    use crate::job::Measured;
     use crate::plan::Axes;
 
     const RECORDS: [u64; 6] = [1, 64, 100, 256, 4096, 65_536];

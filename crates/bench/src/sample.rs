@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::error::{Error, Result};
-use crate::ffi::{self, Job, SampleOutcome};
+use crate::ffi;
+use crate::job::{Job, SampleOutcome};
 
 /// First argument of the child process. A program with this argument must call [`child_main`]
 /// before it does anything else.
