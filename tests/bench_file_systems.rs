@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -32,6 +34,19 @@ fn cold_is_checked_and_tmpfs_is_never_cold() {
         }
     }
     assert_eq!(cold.len(), 1 + usize::from(has_tmpfs));
+}
+
+#[test]
+fn a_directory_whose_name_is_no_utf_8_is_measured() {
+    let dir = disk_dir();
+    let odd = OsStr::from_bytes(b"data-\xff");
+    std::fs::create_dir(dir.path().join(odd)).unwrap();
+    let arguments = ["bench", "copy", "--method", "syscall", "--records", "64K", "--json", "-", "--dir"];
+    let output = weir(dir.path(), &arguments).arg(odd).args(QUICK).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(rows(&document)[0]["elapsed_s"]["median"].as_f64() > Some(0.0), "{document}");
+    assert_eq!(std::fs::read_dir(dir.path().join(odd)).unwrap().count(), 0);
 }
 
 #[test]

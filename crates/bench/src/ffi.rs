@@ -1,8 +1,9 @@
 //! Bindings to the C loops. The structs mirror frame/job.h field by field.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uint};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
 use libweir as _; // linked for methods/libweir.c, which calls its C
@@ -193,8 +194,8 @@ fn text_of(chars: &[c_char]) -> String {
 
 /// Runs one sample in this process; see `wb_measure`. The caller is a process that does nothing else.
 pub fn measure(job: &Job) -> SampleOutcome {
-    let c_text = |text: &str| CString::new(text.replace('\0', "?")).unwrap_or_default();
-    let method = c_text(&job.method);
+    let c_text = |text: &OsStr| CString::new(text.as_bytes()).unwrap_or_default();
+    let method = c_text(job.method.as_ref());
     let in_path = job.in_path.as_deref().map(c_text);
     let out_path = job.out_path.as_deref().map(c_text);
     let pointer = |text: &Option<CString>| text.as_ref().map_or(ptr::null(), |t| t.as_ptr());
@@ -314,6 +315,8 @@ pub fn glibc_version() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::axes::Workload;
 
@@ -334,9 +337,9 @@ mod tests {
     #[test]
     fn a_sample_runs_in_this_process_and_an_unknown_method_fails() {
         let dir = tempfile::tempdir().unwrap();
-        let out_path = dir.path().join("out").display().to_string();
-        let job =
-            Job { out_path: Some(out_path.clone()), ..Job::plain("syscall", Workload::Write, 1000, 64) };
+        let out_path = dir.path().join("out");
+        let plain = Job::plain("syscall", Workload::Write, 1000, 64);
+        let job = Job { out_path: Some(out_path.clone().into()), ..plain };
         let SampleOutcome::Ok(measured) = measure(&job) else { panic!("the sample failed") };
         assert_eq!((measured.bytes_moved, measured.records), (1000, 16));
         assert!(measured.calls.contains(&("write".into(), 16)), "{measured:?}");
@@ -344,7 +347,7 @@ mod tests {
         assert!(text.iter().enumerate().all(|(i, &byte)| byte == text_at(i as u64, TEXT_LINE)));
         let again = measure(&job);
         assert!(
-            matches!(&again, SampleOutcome::Failed { path, .. } if *path == out_path),
+            matches!(&again, SampleOutcome::Failed { path, .. } if Path::new(path) == out_path),
             "it exists: {again:?}"
         );
         assert!(matches!(measure(&Job { method: "none".into(), ..job }), SampleOutcome::Failed { .. }));

@@ -1,5 +1,7 @@
 //! A sample's job, and its outcome: what weir and the process of the sample send each other as JSON.
 
+use std::ffi::OsString;
+
 use serde::{Deserialize, Serialize};
 
 use crate::axes::{SyncKind, Workload};
@@ -10,9 +12,9 @@ pub struct Job {
     /// Name of the method.
     pub method: String,
     /// Input file, for workloads with an input.
-    pub in_path: Option<String>,
+    pub in_path: Option<OsString>,
     /// Output file, for workloads with an output; must not exist.
-    pub out_path: Option<String>,
+    pub out_path: Option<OsString>,
     /// Bytes that the whole sample moves.
     pub bytes: u64,
     /// Bytes that one request of the program moves.

@@ -1,5 +1,7 @@
 //! Turns axes into cells, with a reason for each unsupported combination.
 
+use std::path::Path;
+
 use weir_model::Mode;
 
 use crate::axes::{Advice, CacheState, Every, Sync, SyncKind, Workload, mode_number};
@@ -210,7 +212,7 @@ fn cannot(info: &MethodInfo, workload: Workload, sync: SyncKind) -> Option<Strin
 
 impl Cell {
     /// Returns the job of a sample of `bytes` bytes.
-    pub fn job(&self, bytes: u64, in_path: &str, out_path: &str) -> Job {
+    pub fn job(&self, bytes: u64, in_path: &Path, out_path: &Path) -> Job {
         Job {
             method: self.method.clone(),
             in_path: self.workload.has_input().then(|| in_path.into()),

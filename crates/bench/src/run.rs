@@ -223,9 +223,8 @@ impl<'a> Runner<'a> {
         let needed = self.tracks.iter().filter(in_directory).filter(|track| track.cell.workload.has_input());
         let Some(bytes) = needed.map(|track| track.cell.bytes).max() else { return Ok(()) };
         self.announce("the input file")?;
-        let path = self.directories[directory].input_file().display().to_string();
         let job = Job {
-            out_path: Some(path),
+            out_path: Some(self.directories[directory].input_file().into()),
             sync: SyncKind::End.number() as u32,
             ..Job::plain("syscall", Workload::Write, bytes, 1 << 20)
         };
@@ -277,7 +276,7 @@ impl<'a> Runner<'a> {
         if cell.workload.has_input() && !self.set_cache(index, bytes)? {
             return Ok(None);
         }
-        let job = cell.job(bytes, &in_path.display().to_string(), &out_path.display().to_string());
+        let job = cell.job(bytes, &in_path, &out_path);
         let ended = sample::run(&job, &cell.label(), self.stop);
         let checked = match &ended {
             Ok(SampleEnd::Finished(SampleOutcome::Ok(_), _)) if check => verify(&cell, bytes, &out_path),
