@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, fdatasync, open};
 use rustix::io::{pread, pwrite, read, write};
-use rustix::pipe::pipe;
+use rustix::pipe::{PipeFlags, pipe_with};
 use weir_model::trace::Prices;
 use weir_sys::clock::thread_cpu_ns;
 use weir_sys::signals::HandledSignal;
@@ -51,7 +51,7 @@ struct Bench {
 /// Returns the prices of this machine and of the file system of `directory`. Writes unnamed temporary files there.
 /// Fails if one cannot be created, or if a call fails.
 pub(super) fn measure(directory: &Path) -> io::Result<Prices> {
-    let (reader, writer) = pipe()?;
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     let null = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     let file = tempfile::tempfile_in(directory)?;
     let mut bench = Bench { file, null, reader, writer, block: vec![b'w'; BLOCK], end: 0 };
@@ -167,7 +167,7 @@ fn piped_byte_ns() -> io::Result<f64> {
     const PIECES: u32 = 48;
     let mut times = Vec::new();
     while times.len() < TIMES {
-        let (reader, writer) = pipe()?;
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         let reads = thread::spawn(move || {
             let mut block = vec![0; BLOCK];
             let start_ns = processor_ns();
