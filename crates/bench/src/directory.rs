@@ -53,7 +53,7 @@ impl BenchDirectory {
             DirectoryRequest::Dir(dir) => Self::in_dir(dir, need_bytes),
             DirectoryRequest::FromTo(from, to) => Self::from_to(from, to, need_bytes),
             DirectoryRequest::FileSystem(fs, dir) => {
-                match LoopImage::make(fs, dir, need_bytes + MARGIN_BYTES) {
+                match LoopImage::make(fs, dir, need_bytes.saturating_add(MARGIN_BYTES)) {
                     Ok(image) => {
                         let directory = Self::in_dir(image.path(), need_bytes)?;
                         Ok(Self { dir: image.label().into(), _image: Some(image), ..directory })
@@ -202,6 +202,13 @@ mod tests {
         assert!(!directory.fs.contains('→'), "one file system: {}", directory.fs);
         directory.close().unwrap();
         assert!([from, to].iter().all(|dir| fs::read_dir(dir.path()).unwrap().count() == 0));
+    }
+
+    #[test]
+    fn the_largest_size_does_not_overflow() {
+        let request = DirectoryRequest::FileSystem("no-such-type".into(), "/tmp".into());
+        let directory = BenchDirectory::open(&request, u64::MAX).unwrap();
+        assert!(directory.cannot.is_some_and(|why| why.contains("no-such-type")));
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl LoopImage {
             .tempdir_in(dir)
             .map_err(|error| Error::system("mkdir", dir, &error, ""))?;
         // A quarter and 48 MiB more than the files: metadata, journal and the blocks reserved for root.
-        let bytes = (bytes + bytes / 4 + (48 << 20)).max(*least);
+        let bytes = bytes.saturating_add(bytes / 4).saturating_add(48 << 20).max(*least);
         if make.is_empty() {
             let options = format!("size={bytes},mode=0700");
             command("mount", &["-t", "tmpfs", "-o", &options, "tmpfs"], folder.path())?;
