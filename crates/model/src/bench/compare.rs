@@ -173,12 +173,8 @@ pub fn compare(names: [&str; 2], a: &BenchDocument, b: &BenchDocument) -> BenchC
             None => only_a.push(label(row)),
         }
     }
-    let only_b = b
-        .rows
-        .iter()
-        .filter(|row| row.cannot.is_none() && !a.rows.iter().any(|other| same_cell(row, other)))
-        .map(label)
-        .collect();
+    let is_in_a = |row: &BenchRow| a.rows.iter().any(|other| other.cannot.is_none() && same_cell(row, other));
+    let only_b = b.rows.iter().filter(|row| row.cannot.is_none() && !is_in_a(row)).map(label).collect();
     let mut warnings = warnings(a, b);
     warnings.extend(unjudged(rows.iter().map(|row: &ComparedRow| &row.ratio)));
     BenchComparison {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use weir_model::Summary;
 use weir_model::bench::BenchDocument;
-use weir_model::bench::compare::compare;
+use weir_model::bench::compare::{compare, label};
 
 use super::at;
 use crate::bench::fixture::{everything, textbook};
@@ -50,6 +50,18 @@ fn csv_comes_back_with_every_row() {
     assert_eq!((records[0]["calls"].as_str(), records[0]["buffer_bytes"].as_str()), ("200000000", ""));
     let one = csv(&textbook());
     assert_eq!(one.lines().next(), text.lines().next());
+}
+
+#[test]
+fn a_row_that_only_the_second_run_could_measure_is_its_own() {
+    let b = textbook();
+    let mut a = b.clone();
+    let row = &mut a.rows[0];
+    (row.cannot, row.elapsed_s) = (Some("no room".into()), None);
+    row.samples_s.clear();
+    let comparison = compare(["a.json", "b.json"], &a, &b);
+    assert_eq!(comparison.only_b, [label(&b.rows[0])]);
+    assert_eq!((comparison.only_a.len(), comparison.rows.len()), (0, b.rows.len() - 1));
 }
 
 #[test]
