@@ -25,7 +25,7 @@ pub struct BenchTrend {
     pub runs: Vec<TrendRun>,
     /// The largest A/A noise of the runs. A difference within this share is no change.
     pub noise: f64,
-    /// Rows of the last run that another run has too.
+    /// Rows that the last run measured and another run too.
     pub rows: Vec<TrendRow>,
     /// Reasons to doubt the comparison, in sentences.
     pub warnings: Vec<String>,
@@ -92,7 +92,8 @@ pub fn trend(mut runs: Vec<(String, BenchDocument)>) -> BenchTrend {
     runs.sort_by(|a, b| a.1.started.cmp(&b.1.started));
     let noise = runs.iter().map(|(_, run)| run.noise.floor()).fold(0.0, f64::max);
     let last = runs.last().map(|(_, run)| run.rows.clone()).unwrap_or_default();
-    let rows: Vec<TrendRow> = last.iter().filter_map(|row| trend_row(row, &runs, noise)).collect();
+    let measured = last.iter().filter(|row| is_measured(row));
+    let rows: Vec<TrendRow> = measured.filter_map(|row| trend_row(row, &runs, noise)).collect();
     let mut warnings = warnings(&runs);
     warnings.extend(unjudged(rows.iter().map(|row| &row.latest)));
     let circumstances = runs.last().map(|(_, run)| ComparedRun::of(run));
@@ -105,12 +106,17 @@ pub fn trend(mut runs: Vec<(String, BenchDocument)>) -> BenchTrend {
     BenchTrend { schema: SCHEMA.into(), runs, noise, rows, warnings, last: circumstances }
 }
 
+fn is_measured(row: &BenchRow) -> bool {
+    row.elapsed_s.is_some_and(|elapsed| elapsed.median > 0.0)
+}
+
+/// Returns the trend of a row that the last of the runs measured; `None` if no other run did.
 fn trend_row(row: &BenchRow, runs: &[(String, BenchDocument)], noise: f64) -> Option<TrendRow> {
     let same: Vec<(usize, &BenchRow)> = runs
         .iter()
         .enumerate()
         .filter_map(|(at, (_, run))| Some((at, run.rows.iter().find(|other| same_cell(row, other))?)))
-        .filter(|(_, row)| row.elapsed_s.is_some_and(|elapsed| elapsed.median > 0.0))
+        .filter(|(_, row)| is_measured(row))
         .collect();
     let points: Vec<TrendPoint> = same
         .iter()

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use weir_model::Summary;
 use weir_model::bench::BenchDocument;
 use weir_model::bench::compare::{compare, label};
+use weir_model::bench::trend::trend;
 
 use super::at;
 use crate::bench::fixture::{everything, textbook};
@@ -62,6 +63,21 @@ fn a_row_that_only_the_second_run_could_measure_is_its_own() {
     let comparison = compare(["a.json", "b.json"], &a, &b);
     assert_eq!(comparison.only_b, [label(&b.rows[0])]);
     assert_eq!((comparison.only_a.len(), comparison.rows.len()), (0, b.rows.len() - 1));
+}
+
+#[test]
+fn a_row_that_the_last_run_could_not_measure_has_no_trend() {
+    let whole = textbook();
+    let mut last = whole.clone();
+    last.started = "2999-01-01T00:00:00Z".into();
+    let row = &mut last.rows[0];
+    (row.cannot, row.elapsed_s) = (Some("no room".into()), None);
+    row.samples_s.clear();
+    let missing = label(row);
+    let runs = [("a.json", whole.clone()), ("b.json", whole.clone()), ("c.json", last)];
+    let trend = trend(runs.map(|(name, run)| (name.to_string(), run)).into());
+    assert_eq!(trend.rows.len(), whole.rows.len() - 1);
+    assert!(trend.rows.iter().all(|row| row.label != missing && row.points.len() == 3));
 }
 
 #[test]
