@@ -42,6 +42,8 @@ fn a_directory_of_results_has_a_trend_with_its_change() {
     write_results(dir, &[1.0, 1.01, 0.99, 1.3, 1.31]);
     // Other files in the directory are no results.
     fs::write(dir.join("results/notes.json"), "{}").expect("written");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, dir.join("results/pipe.json"), mode).expect("a FIFO");
     let files = ["--json", "results/trend.json", "--html", "trend.html", "--csv", "trend.csv"];
     let output = run(dir, &[&["bench", "compare", "results", "--fail-on", "5%"], &files[..]].concat());
     assert!(output.status.success(), "the last run is as slow as the one before: {}", text(&output.stderr));

@@ -93,7 +93,9 @@ fn result_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(path).map_err(failed)? {
             let file = entry.map_err(failed)?.path();
-            if file.extension().is_some_and(|extension| extension == "json") && is_result(&file) {
+            let is_json = file.extension().is_some_and(|extension| extension == "json");
+            // To open a FIFO would block.
+            if is_json && file.is_file() && is_result(&file) {
                 found.push(file);
             }
         }
