@@ -45,12 +45,12 @@ pub fn page(document: &BenchDocument, body: &mut Body, prefix: &str) {
     body.blocks(&answers::strays(document, sections.len()));
     for comparison in &document.published {
         body.heading(&format!("{prefix}{}", comparison.id), &format!("Published table: {}", comparison.id));
-        let behind = published::blocks(comparison);
+        let behind = published::table_blocks(comparison);
         match pictures::published(comparison, prefix) {
             Some(picture) => body.picture(picture, &behind[1..]),
             None => body.blocks(&behind),
         }
-        body.blocks(&comparison.verdict.iter().cloned().map(Block::Text).collect::<Vec<_>>());
+        body.blocks(&published::verdict(comparison).collect::<Vec<_>>());
     }
     body.heading(&format!("{prefix}run"), "The run");
     if let Some(picture) = pictures::drift(document, prefix) {

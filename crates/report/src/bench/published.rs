@@ -9,15 +9,25 @@ use crate::table::{Align, Column, Table, TableCell, TableRow};
 
 /// Returns the table, its source and the conclusions.
 pub(super) fn blocks(published: &PublishedComparison) -> Vec<Block> {
-    let mut blocks = vec![
+    let mut blocks = table_blocks(published);
+    blocks.extend(verdict(published));
+    blocks
+}
+
+/// Returns the conclusions, each sentence as a paragraph.
+pub(super) fn verdict(published: &PublishedComparison) -> impl Iterator<Item = Block> {
+    published.verdict.iter().cloned().map(Block::Text)
+}
+
+/// Returns the table and its source, after a title.
+pub(super) fn table_blocks(published: &PublishedComparison) -> Vec<Block> {
+    vec![
         Block::Title(format!("Published beside ours: {}", published.id)),
         Block::Aside(published.title.clone()),
         Block::Aside(published.source.clone()),
         Block::Aside(published.setting.clone()),
         Block::Table(table(&published.rows)),
-    ];
-    blocks.extend(published.verdict.iter().cloned().map(Block::Text));
-    blocks
+    ]
 }
 
 fn table(rows: &[PublishedRow]) -> Table {

@@ -139,6 +139,15 @@ fn the_textbook_has_every_picture() {
 }
 
 #[test]
+fn the_verdict_on_a_published_table_is_on_the_page_once() {
+    let document = fixture::textbook();
+    let page = shown(Document::Bench(Box::new(document.clone())));
+    for sentence in &document.published[0].verdict {
+        assert_eq!(page.matches(&escape(sentence)).count(), 1, "{sentence}");
+    }
+}
+
+#[test]
 fn a_hundred_rows_fit_in_a_megabyte() {
     let mut document = fixture::textbook();
     let rows = document.rows.clone();
