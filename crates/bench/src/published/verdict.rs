@@ -116,8 +116,12 @@ fn is_equal(ratio: f64) -> bool {
 
 /// Returns where the gains of each method stop, there and here, if enough of its record sizes were measured.
 fn stops<'a>(both: &[Both<'a>], noise: f64) -> Vec<Stops<'a>> {
-    let mut methods: Vec<&str> = both.iter().map(|row| row.published.method.as_str()).collect();
-    methods.dedup();
+    let mut methods: Vec<&str> = Vec::new();
+    for row in both {
+        if !methods.contains(&row.published.method.as_str()) {
+            methods.push(&row.published.method);
+        }
+    }
     let of_method = |method: &'a str| {
         let mut own: Vec<&Both> = both.iter().filter(|row| row.published.method == method).collect();
         own.sort_by_key(|row| row.published.record_bytes);
@@ -184,9 +188,15 @@ mod tests {
 
     /// Returns the verdict on rows of (record, seconds there, seconds here).
     fn of(rows: &[(u64, f64, f64)]) -> Vec<String> {
+        of_methods(&["syscall"], rows)
+    }
+
+    /// As [`of`], of methods that take turns.
+    fn of_methods(methods: &[&str], rows: &[(u64, f64, f64)]) -> Vec<String> {
         let blank = crate::fixture::run(&[crate::fixture::axes()], 1).rows.remove(0);
+        let mut turns = methods.iter().cycle();
         let published = |&(record_bytes, theirs_s, ours): &(u64, f64, f64)| PublishedRow {
-            method: "syscall".into(),
+            method: (*turns.next().expect("a method")).into(),
             record_bytes,
             theirs_s,
             ours_s: Some(ours),
@@ -224,6 +234,19 @@ mod tests {
             "the time of syscall with 1 B is 52.2× that with 64 KiB there, 1200× [1200, 1200] here"
         );
         assert_eq!(said[3], "the machine: its rows take 1.78 to 41.0 times ours");
+    }
+
+    #[test]
+    fn the_gains_of_methods_that_take_turns_stop_once_each() {
+        let turns: Vec<(u64, f64, f64)> = [(1, 100.0), (64, 2.0), (4096, 1.0)]
+            .into_iter()
+            .flat_map(|(record, seconds)| [(record, seconds, seconds), (record, seconds, seconds)])
+            .collect();
+        let said = of_methods(&["read", "getc"], &turns);
+        let of = |method: &str| {
+            said.iter().filter(|text| text.starts_with(&format!("gains of {method} "))).count()
+        };
+        assert_eq!((of("read"), of("getc")), (1, 1), "{said:?}");
     }
 
     #[test]

@@ -148,6 +148,21 @@ fn the_verdict_on_a_published_table_is_on_the_page_once() {
 }
 
 #[test]
+fn methods_that_take_turns_in_a_published_table_are_two_series_each() {
+    let mut document = fixture::textbook();
+    let rows = document.published[0].rows.iter_mut().enumerate();
+    rows.for_each(|(number, row)| row.method = ["syscall", "stdio"][number % 2].into());
+    let (_, body) = body(&[Document::Bench(Box::new(document))]);
+    let picture = body.pictures().iter().find(|picture| picture.id.ends_with("published-tlpi-13-1"));
+    let legend = &picture.expect("a picture").legend;
+    let names: Vec<&str> = legend.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["syscall, this machine", "syscall, published", "stdio, this machine", "stdio, published"]
+    );
+}
+
+#[test]
 fn a_hundred_rows_fit_in_a_megabyte() {
     let mut document = fixture::textbook();
     let rows = document.rows.clone();

@@ -198,11 +198,12 @@ pub fn published(comparison: &PublishedComparison, prefix: &str) -> Option<Pictu
     let tip = |who: &str, record: u64, seconds: f64, vs: f64| {
         format!("{who}, {}: {}, {} the best", Size(record), format_seconds(seconds), ratio(vs))
     };
-    let methods: Vec<&str> = {
-        let mut names: Vec<&str> = comparison.rows.iter().map(|row| row.method.as_str()).collect();
-        names.dedup();
-        names
-    };
+    let mut methods: Vec<&str> = Vec::new();
+    for row in &comparison.rows {
+        if !methods.contains(&row.method.as_str()) {
+            methods.push(&row.method);
+        }
+    }
     let mut all: Vec<Points> = Vec::new();
     let mut legend = Vec::new();
     for method in methods {
