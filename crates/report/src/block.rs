@@ -83,3 +83,8 @@ pub(crate) fn belongs_to(previous: &Block, next: &Block) -> bool {
             | (Warning(_), Warning(_))
     )
 }
+
+/// Returns whether a line of the verdict is the command to type, also in another directory.
+pub(crate) fn is_command(line: &str) -> bool {
+    line.starts_with("weir run ") || line.starts_with("cd ") && line.contains(" && weir run ")
+}

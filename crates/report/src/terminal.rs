@@ -2,7 +2,7 @@
 
 use weir_model::Severity;
 
-use crate::block::{Block, FindingBlock, belongs_to};
+use crate::block::{Block, FindingBlock, belongs_to, is_command};
 use crate::style::{Emphasis, Style};
 use crate::text::{clean, wrap, wrap_command, wrap_parts};
 
@@ -62,11 +62,6 @@ fn lines(block: &Block, style: &Style) -> Vec<String> {
         Block::Plot(plot) => plot.lines(INDENT, style),
         Block::Picture(lines) => lines.iter().map(|line| format!("  {}", clean(line, style))).collect(),
     }
-}
-
-/// Returns whether a line of the verdict is the command to type, also in another directory.
-fn is_command(line: &str) -> bool {
-    line.starts_with("weir run ") || line.starts_with("cd ") && line.contains(" && weir run ")
 }
 
 fn facts(facts: &[String], style: &Style) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Blocks of a report as HTML.
 
-use crate::block::{Block, FindingBlock};
+use crate::block::{Block, FindingBlock, is_command};
 use crate::style::Emphasis;
 use crate::svg::{escape, series_class};
 use crate::table::{Align, Table, TableCell, TableRow};
@@ -55,7 +55,7 @@ fn piece(run: &[Block]) -> String {
 fn verdict(sentences: &[String]) -> String {
     let mut html = String::from("<div class=\"verdict\">\n");
     for line in sentences.iter().flat_map(|sentence| sentence.lines()) {
-        html += &match line.trim_start().starts_with("weir ") {
+        html += &match is_command(line.trim_start()) {
             true => format!("<pre class=\"command\"><code>{}</code></pre>\n", escape(line.trim())),
             false => format!("<p>{}</p>\n", escape(line)),
         };

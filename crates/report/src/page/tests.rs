@@ -127,6 +127,18 @@ fn pages_of_bench_and_compare_name_command_seed_and_machine() {
 }
 
 #[test]
+fn only_the_commands_of_a_verdict_are_in_boxes() {
+    let mut body = Body::default();
+    let lines = ["weir rescued 13 B of k.", "weir run -- k", "cd /tmp && weir run -- k"];
+    body.blocks(&[crate::Block::Verdict(lines.map(String::from).into())]);
+    assert!(body.html.contains("<p>weir rescued 13 B of k.</p>"), "{}", body.html);
+    for command in &lines[1..] {
+        let boxed = format!("<pre class=\"command\"><code>{}</code></pre>", escape(command));
+        assert!(body.html.contains(&boxed), "{}", body.html);
+    }
+}
+
+#[test]
 fn the_textbook_has_every_picture() {
     let (_, body) = body(&[Document::Bench(Box::new(fixture::textbook()))]);
     let ids: Vec<&str> = body.pictures().iter().map(|picture| picture.id.as_str()).collect();
