@@ -42,4 +42,4 @@ pub use shell_quote::shell_quoted;
 pub use size::Size;
 pub use stats::{Ratio, Summary};
 pub use stream::{Direction, Durability, Mode, StreamKind};
-pub use untrusted::{Untrusted, escaped_lines, obeyed_by_terminals};
+pub use untrusted::{Untrusted, escaped_lines, is_invisible, obeyed_by_terminals};

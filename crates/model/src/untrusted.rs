@@ -76,7 +76,7 @@ pub(crate) fn bytes_of(letter: char) -> Vec<u8> {
 
 /// Returns whether a character is invisible and changes how its neighbours are shown, such as one that turns the direction of text
 /// or breaks a line.
-pub(crate) fn is_invisible(letter: char) -> bool {
+pub fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 

@@ -1,7 +1,7 @@
 //! Text for terminals: removes control characters, measures, wraps, shortens.
 
 use ratatui_core::text::Span;
-use weir_model::carried_byte;
+use weir_model::{carried_byte, is_invisible};
 
 use crate::style::Style;
 
@@ -33,12 +33,6 @@ const ASCII: &[(char, &str)] = &[
     ('✗', "x"),
 ];
 
-/// Returns whether a character is invisible and changes how its neighbours are shown (direction marks, zero-width
-/// characters).
-fn invisible(letter: char) -> bool {
-    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-}
-
 /// Returns `text` without control characters, because a file name may contain escape sequences; in ASCII if the
 /// style allows nothing else.
 pub fn clean(text: &str, style: &Style) -> String {
@@ -51,7 +45,7 @@ pub fn clean(text: &str, style: &Style) -> String {
         match letter {
             ' '..='~' => cleaned.push(letter),
             '\t' | '\n' | '\r' => cleaned.push(' '),
-            _ if letter.is_control() || invisible(letter) => cleaned.push('?'),
+            _ if letter.is_control() || is_invisible(letter) => cleaned.push('?'),
             _ if style.unicode => cleaned.push(letter),
             _ => cleaned.push_str(ASCII.iter().find(|(from, _)| *from == letter).map_or("?", |(_, to)| to)),
         }
@@ -212,6 +206,7 @@ mod tests {
     #[test]
     fn a_name_cannot_steer_the_terminal() {
         assert_eq!(clean("/tmp/\u{1b}[31mred\n\u{202e}x\u{9b}", &UNICODE), "/tmp/?[31mred ?x?");
+        assert_eq!(clean("a\u{61c}b\u{2028}c\u{2029}d", &UNICODE), "a?b?c?d");
         assert_eq!(clean("±2 % · 3× µs – ü", &PLAIN), "+-2 % | 3x us - ?");
         assert_eq!(clean("±2 % ü", &UNICODE), "±2 % ü");
     }

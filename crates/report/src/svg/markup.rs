@@ -18,10 +18,7 @@ pub fn escape(text: &str) -> String {
             '"' => escaped += "&quot;",
             '\'' => escaped += "&#39;",
             '\n' | '\t' => escaped.push(letter),
-            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
-                escaped.push('\u{fffd}');
-            }
-            _ if letter.is_control() => escaped.push('\u{fffd}'),
+            _ if letter.is_control() || weir_model::is_invisible(letter) => escaped.push('\u{fffd}'),
             _ => escaped.push(letter),
         }
     }

@@ -10,6 +10,7 @@ fn markup_in_texts_is_escaped_and_invisible_characters_are_replaced() {
         escape("<a href=\"x\">'&\u{202e}\u{1b}"),
         "&lt;a href=&quot;x&quot;&gt;&#39;&amp;\u{fffd}\u{fffd}"
     );
+    assert_eq!(escape("\u{61c}\u{2028}\u{2029}"), "\u{fffd}".repeat(3));
 }
 
 #[test]
