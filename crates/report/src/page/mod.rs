@@ -84,9 +84,13 @@ impl Body {
         self.html += "</section>\n";
     }
 
-    /// Adds a paragraph with a link inside of the page.
-    pub fn link(&mut self, target: &str, text: &str) {
-        self.html += &format!("<p class=\"link\"><a href=\"#{}\">{}</a></p>\n", escape(target), escape(text));
+    /// Adds a paragraph with a link to a part of a picture. `targets`: its identifiers in the wide drawing and in the narrow one, of
+    /// which the page shows one.
+    pub fn link(&mut self, targets: &[String; 2], text: &str) {
+        for (class, target) in ["wide", "narrow"].into_iter().zip(targets) {
+            let (target, text) = (escape(target), escape(text));
+            self.html += &format!("<p class=\"link {class}\"><a href=\"#{target}\">{text}</a></p>\n");
+        }
     }
 
     /// Adds names and values as a list of terms, such as the environment.

@@ -53,7 +53,7 @@ pub fn page(document: &TraceDocument, body: &mut Body, prefix: &str) {
         let stream = stream_of(document, &group.first).filter(|at| streams.shown.contains(at));
         body.blocks(&[Block::Finding(shown(document, group))]);
         if let Some(at) = stream.filter(|_| !document.timeline.is_empty()) {
-            body.link(&pictures::lane_id(prefix, at), "Its stream in the timeline");
+            body.link(&pictures::lane_ids(prefix, at), "Its stream in the timeline");
         }
     }
     for (number, pipeline) in document.pipelines.iter().enumerate() {

@@ -25,9 +25,9 @@ pub(super) fn label(stream: &StreamRow) -> String {
     format!("{process} fd {} {} {}", stream.fd, direction_sign(stream.direction), stream.path)
 }
 
-/// Returns the identifier of a stream's lane, which findings link to.
-pub(super) fn lane_id(prefix: &str, stream: usize) -> String {
-    format!("{prefix}stream-{stream}")
+/// Returns the identifiers of a stream's lane in the wide and in the narrow drawing, which findings link to.
+pub(super) fn lane_ids(prefix: &str, stream: usize) -> [String; 2] {
+    ["", "-narrow"].map(|end| format!("{prefix}stream-{stream}{end}"))
 }
 
 /// Returns the series of a stream: its direction decides the colour.
@@ -60,7 +60,8 @@ pub(super) fn timeline(
         let ends = [0.0, document.elapsed_s.max(1e-6)];
         let mut chart = RowChart::new(width, &labels, (axis, &ends), "time since the start")?;
         for (row, (at, timeline)) in lanes.iter().enumerate() {
-            let id = if width > NARROW { lane_id(prefix, *at) } else { lane_id(prefix, *at) + "-narrow" };
+            let [wide, narrow] = lane_ids(prefix, *at);
+            let id = if width > NARROW { wide } else { narrow };
             lane(&mut chart, row, &document.streams[*at], timeline, &id);
         }
         Some(chart.svg)

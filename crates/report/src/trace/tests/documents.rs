@@ -27,9 +27,26 @@ fn check_page(document: &TraceDocument) {
     for target in html.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()) {
         assert!(html.contains(&format!("id=\"{target}\"")), "{target} is no place in the page");
     }
+    check_links(&html);
     let marks = html.matches("class=\"bar ").count() + html.matches("class=\"span\"").count();
     assert!(marks >= 2 * document.streams.len(), "{marks}");
     assert_eq!(html.matches("class=\"box\"").count(), 2 * boxes(document), "wide and narrow");
+}
+
+/// Checks that each link to a lane is visible where the drawing with the lane is.
+fn check_links(html: &str) {
+    let mut links = [0, 0];
+    for (at, width) in ["wide", "narrow"].into_iter().enumerate() {
+        let begin = format!("<p class=\"link {width}\"><a href=\"#");
+        for target in html.split(&begin).skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            let before = &html[..html.find(&format!("id=\"{target}\"")).unwrap()];
+            let is_narrow = before.rfind("<div class=\"narrow\">") > before.rfind("<div class=\"wide\">");
+            assert_eq!(is_narrow, width == "narrow", "{target}");
+            links[at] += 1;
+        }
+    }
+    assert_eq!(links[0], links[1]);
+    assert_eq!(html.matches("Its stream in the timeline").count(), 2 * links[0]);
 }
 
 fn boxes(document: &TraceDocument) -> usize {
