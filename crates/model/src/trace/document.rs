@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
     BackendKind, Exit, Histogram, OtherCalls, Overhead, Pipeline, Prices, Process, Recording, StreamTable,
-    StreamTimeline, TraceStream, UnreadableBuffers, stream_timelines, trace_streams,
+    StreamTimeline, TraceStream, UNKNOWN, UnreadableBuffers, stream_timelines, trace_streams,
 };
 use crate::{Direction, Finding, Mode, StreamKind, Untrusted, errno};
 
@@ -193,6 +194,8 @@ impl TraceDocument {
     /// Makes the document with an empty list of streams, for a caller that writes the list itself.
     pub fn without_streams(result: &TraceResult) -> Self {
         let recording = result.recording;
+        let processes = recording.processes_by_pid();
+        let other_calls = recording.other_calls.iter().map(|one| OtherCallsRow::new(&processes, one));
         Self {
             schema: SCHEMA.into(),
             command: recording.command.clone(),
@@ -205,7 +208,7 @@ impl TraceDocument {
             verdict: result.verdict.clone(),
             streams: Vec::new(),
             timeline: stream_timelines(recording, &result.streams),
-            other_calls: recording.other_calls.iter().map(|one| OtherCallsRow::new(recording, one)).collect(),
+            other_calls: other_calls.collect(),
             findings: result.findings.to_vec(),
             pipelines: result.pipelines.to_vec(),
             processes: recording.processes.clone(),
@@ -257,11 +260,12 @@ impl StreamRow {
 }
 
 impl OtherCallsRow {
-    fn new(recording: &Recording, calls: &OtherCalls) -> Self {
+    fn new(processes: &HashMap<u32, &Process>, calls: &OtherCalls) -> Self {
+        let image = processes.get(&calls.pid).and_then(|process| process.images.get(calls.image as usize));
         let named = |(&number, &count): (&i32, &u64)| (errno::name_or_number(number), count);
         Self {
             pid: calls.pid,
-            comm: recording.comm(calls.pid, calls.image).clone(),
+            comm: image.map_or(&UNKNOWN, |image| &image.comm).clone(),
             call: calls.op.name().into(),
             calls: calls.calls,
             failed: calls.failed(),

@@ -107,11 +107,6 @@ impl Recording {
         }
     }
 
-    /// Returns the name of an image of a process.
-    pub fn comm(&self, pid: u32, image: u32) -> &Untrusted {
-        self.image(pid, image).map_or(&UNKNOWN, |image| &image.comm)
-    }
-
     /// Returns the opening that gives a file its path in reports: the first, if it was opened by several paths.
     pub fn first_name(&self, id: u32) -> Option<&OpenFile> {
         let file = self.file(id)?;

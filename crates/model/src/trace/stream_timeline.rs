@@ -88,9 +88,10 @@ pub fn stream_timelines(recording: &Recording, streams: &[TraceStream]) -> Vec<S
     let gaps = gaps(recording);
     let timeline = |(bins, &stream): (BTreeMap<usize, TimelineBin>, &usize)| {
         let counts = &streams[stream].counts;
+        let own = gaps.get(&counts.pid).map_or(&[][..], Vec::as_slice);
         let in_gap = |bin: usize| {
             let (from, to) = (bin as f64 * bin_s, (bin + 1) as f64 * bin_s);
-            gaps.iter().any(|(pid, [start, end])| *pid == counts.pid && *start < to && *end > from)
+            own.iter().any(|[start, end]| *start < to && *end > from)
         };
         let bins = bins.into_values().map(|one| TimelineBin { gap: in_gap(one.bin), ..one }).collect();
         StreamTimeline { stream, first_s: counts.first_s, last_s: counts.last_s, bin_s, bins }
@@ -113,11 +114,13 @@ fn bin_s(recording: &Recording) -> f64 {
     (last_s / MAX_BINS as f64).max(1e-6)
 }
 
-/// Returns the gaps with their processes.
-fn gaps(recording: &Recording) -> Vec<(u32, [f64; 2])> {
-    let gap = |event: &super::Event| match event.kind {
-        EventKind::Gap { until_s } => Some((event.pid, [event.at_s, until_s])),
-        _ => None,
-    };
-    recording.events.iter().filter_map(gap).collect()
+/// Returns the gaps by process.
+fn gaps(recording: &Recording) -> HashMap<u32, Vec<[f64; 2]>> {
+    let mut gaps: HashMap<u32, Vec<[f64; 2]>> = HashMap::new();
+    for event in &recording.events {
+        if let EventKind::Gap { until_s } = event.kind {
+            gaps.entry(event.pid).or_default().push([event.at_s, until_s]);
+        }
+    }
+    gaps
 }

@@ -129,11 +129,11 @@ impl<'a> TraceStream<'a> {
 /// than its CPU time, nor its waits more than its idle time. Sets the shares.
 fn bound_costs(recording: &Recording, streams: &mut [TraceStream]) {
     let run_s = (recording.elapsed_s - recording.overhead.cost_s.max(0.0)).max(recording.elapsed_s / 10.0);
-    let tracing = TracingCost::new(recording);
+    let (tracing, processes) = (TracingCost::new(recording), recording.processes_by_pid());
     let mut by_process: HashMap<u32, Vec<&mut TraceStream>> = HashMap::new();
     streams.iter_mut().for_each(|stream| by_process.entry(stream.counts.pid).or_default().push(stream));
     for (pid, own) in &mut by_process {
-        let Some(process) = recording.process(*pid) else { continue };
+        let Some(process) = processes.get(pid) else { continue };
         let calls_s: f64 = own.iter().map(|stream| stream.cost_s - stream.waits_s).sum();
         let waits_s: f64 = own.iter().map(|stream| stream.waits_s).sum();
         let cpu_s = process.user_s + process.system_s;

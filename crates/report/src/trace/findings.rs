@@ -1,5 +1,7 @@
 //! The findings, the most severe first.
 
+use std::collections::HashMap;
+
 use weir_model::duration::format_seconds;
 use weir_model::number::Certainty;
 use weir_model::trace::{FindingGroup, Process, TraceResult, TraceStream};
@@ -13,7 +15,15 @@ use crate::block::{self, Block};
 /// only are one; `all` names each file.
 pub(super) fn blocks(trace: &TraceResult, streams: &[TraceStream], all: bool) -> Vec<Block> {
     let groups = sorted(trace.findings, &trace.recording.processes, trace.recording.elapsed_s);
-    groups.iter().map(|group| Block::Finding(shown(trace, streams, group, all))).collect()
+    let mut by_fd: HashMap<(u32, i32), Vec<&TraceStream>> = HashMap::new();
+    for stream in streams {
+        by_fd.entry((stream.counts.pid, stream.counts.fd)).or_default().push(stream);
+    }
+    let block = |group: &FindingGroup| {
+        let streams = by_fd.get(&(group.first.pid, group.first.fd)).map_or(&[][..], Vec::as_slice);
+        Block::Finding(shown(trace, streams, group, all))
+    };
+    groups.iter().map(block).collect()
 }
 
 /// Returns the findings in groups, the most severe first.
@@ -38,9 +48,10 @@ pub(super) fn other_files(group: &FindingGroup, most: usize) -> Option<(&'static
     Some(("also", format!("{}{in_all}: {}{more}", group.more()?, names.join(", "))))
 }
 
+/// Returns the block of a group. `streams`: those of the process and the descriptor of its first finding.
 fn shown(
     trace: &TraceResult,
-    streams: &[TraceStream],
+    streams: &[&TraceStream],
     group: &FindingGroup,
     all: bool,
 ) -> block::FindingBlock {
@@ -58,7 +69,7 @@ fn shown(
     let named = if all { usize::MAX } else { FILES_NAMED };
     let hint = if group.others.len() > named { " (--all names each)" } else { "" };
     facts.extend(other_files(group, named).map(|(name, text)| (name, text + hint)));
-    let listed = streams.iter().map(ListedStream::from);
+    let listed = streams.iter().map(|stream| ListedStream::from(*stream));
     let at_s = time_of_program(finding, trace.recording.process(finding.pid), listed);
     facts.extend(fix(&finding.fix, finding.command.as_deref()));
     facts.extend(gains(finding).map(|text| ("gain", text)));
@@ -72,8 +83,8 @@ fn shown(
 }
 
 /// Returns how certain the numbers of calls and bytes of the finding's stream are, and those of some of its calls.
-fn certainty(streams: &[TraceStream], finding: &Finding) -> (Certainty, Certainty) {
-    let own = streams.iter().filter(|stream| ListedStream::from(*stream).is_of(finding));
+fn certainty(streams: &[&TraceStream], finding: &Finding) -> (Certainty, Certainty) {
+    let own = streams.iter().filter(|stream| ListedStream::from(**stream).is_of(finding));
     let flags = own.map(|stream| {
         let counts = &stream.counts;
         (counts.exact, counts.estimated, counts.at_least)

@@ -80,7 +80,8 @@ fn totals(recording: &Recording) -> Option<String> {
         let is_socket = recording.file(stream.sum.file).is_some_and(|file| file.kind == StreamKind::Socket);
         is_socket || stream.sum.in_kernel > 0
     };
-    let has_totals = |pid: u32| recording.process(pid).is_some_and(|process| process.io.is_some());
+    let processes = recording.processes_by_pid();
+    let has_totals = |pid: u32| processes.get(&pid).is_some_and(|process| process.io.is_some());
     let sampled = || streams.iter().filter(|stream| !stream.sum.exact);
     Some(match () {
         () if !sampled().all(|stream| has_totals(stream.sum.pid)) => return None,
