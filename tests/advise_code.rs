@@ -3,6 +3,8 @@
 //!
 //! The programs are a campaign: `make test` runs each language and each kind at least once.
 
+#[path = "advise_code/after_errors.rs"]
+mod after_errors;
 mod common;
 #[path = "advise_code/languages.rs"]
 mod languages;

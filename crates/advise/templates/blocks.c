@@ -64,7 +64,7 @@ int log_record(const char *record, size_t bytes)
 {
     while (bytes > 0) {
         size_t left = (size_t)(log_start + WINDOW_BYTES - log_end);
-        if (left == 0) {
+        if (left == 0 || !log_window) { /* no window: the last call found no room */
             if (map_window() != 0)
                 return -1;
             continue;

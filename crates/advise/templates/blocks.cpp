@@ -60,7 +60,7 @@ public:
     {
         while (!bytes.empty()) {
             size_t left = static_cast<size_t>(start + window_bytes - end);
-            if (left == 0) {
+            if (left == 0 || !window) { // no window: the last call found no room
                 map_window();
                 continue;
             }

@@ -72,7 +72,7 @@ func (log *RecordLog) unmap() error {
 // Record appends a record. Other processes see it at once; the kernel writes it back like a write(2).
 func (log *RecordLog) Record(record []byte) error {
 	for len(record) > 0 {
-		if log.end == log.start+windowBytes {
+		if log.window == nil || log.end == log.start+windowBytes { // nil: the last call found no room
 			if err := log.mapWindow(); err != nil {
 				return err
 			}

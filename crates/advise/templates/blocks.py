@@ -43,7 +43,7 @@ class RecordLog:
         view = memoryview(data)
         while view:
             at = self.end - self.start
-            if at == self.WINDOW_BYTES:
+            if not self.window or at == self.WINDOW_BYTES:  # no window: the last call found no room
                 self._map_window()
                 continue
             part = view[: self.WINDOW_BYTES - at]

@@ -93,8 +93,9 @@ impl MappedLog {
         while !rest.is_empty() {
             let at = (self.end - self.start) as usize;
             if at == WINDOW_BYTES {
-                self.start = self.end - self.end % ALIGN;
-                self.window = Window::new(&self.file, self.start)?;
+                let start = self.end - self.end % ALIGN;
+                self.window = Window::new(&self.file, start)?; // after an error, the next call tries again
+                self.start = start;
                 continue;
             }
             let (part, after) = rest.split_at(rest.len().min(WINDOW_BYTES - at));
