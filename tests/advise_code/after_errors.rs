@@ -174,3 +174,15 @@ fn a_mapping_that_finds_no_room_is_made_again() {
     // Three windows of 4 MiB; the second one finds no room.
     assert_each_record_is_written_once(&keys, "shared mapping", true, 150_000, 6 << 20);
 }
+
+#[test]
+fn a_buffer_that_is_written_in_part_is_not_written_again() {
+    // The second write of 4096 bytes is short, and the next one fails.
+    assert_each_record_is_written_once(&["cpp", "java", "node"], "buffer", true, 3000, 6 << 10);
+}
+
+#[test]
+fn a_block_that_is_written_in_part_is_written_again() {
+    // The fifth write of 64 KiB is short. The block has the record when the next write fails.
+    assert_each_record_is_written_once(&["java"], "O_DIRECT", false, 10_000, 288 << 10);
+}

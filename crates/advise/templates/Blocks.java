@@ -88,11 +88,11 @@ public class Log implements AutoCloseable {
     }
 
     private void writeBlock(int bytes) throws IOException {
-        block.position(0).limit(bytes);
-        while (block.hasRemaining()) {
-            file.write(block, start + block.position());
+        ByteBuffer rest = block.duplicate().position(0).limit(bytes);
+        while (rest.hasRemaining()) {
+            file.write(rest, start + rest.position());
         }
-        block.clear();
+        block.clear(); // not after an error: the next call writes the block again
     }
 
     /** The record is in the file when its block is full. */

@@ -141,8 +141,11 @@ public class Log implements AutoCloseable {
 %if gather
     private void flush() throws IOException {
         pending.flip();
-        writeAll(pending);
-        pending.clear();
+        try {
+            writeAll(pending);
+        } finally {
+            pending.compact(); // after an error, what was not written stays
+        }
     }
 
 %end

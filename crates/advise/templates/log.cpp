@@ -154,22 +154,28 @@ private:
             throw std::system_error(errno, std::generic_category(), call);
     }
 
-    void write_all(std::string_view bytes)
+    // Returns how many bytes were written: a signal or a nearly full disk can make a write short.
+    size_t write_some(std::string_view bytes)
     {
-        while (!bytes.empty()) { // a signal or a nearly full disk can make a write short
-            ssize_t count = write(fd, bytes.data(), bytes.size());
-            if (count < 0 && errno == EINTR)
-                continue;
-            check(count < 0 ? -1 : 0, "write");
-            bytes.remove_prefix(static_cast<size_t>(count));
-        }
+        ssize_t count = write(fd, bytes.data(), bytes.size());
+        bool interrupted = count < 0 && errno == EINTR;
+        check(count < 0 && !interrupted ? -1 : 0, "write");
+        return interrupted ? 0 : static_cast<size_t>(count);
     }
 
+%if each|group
+    void write_all(std::string_view bytes)
+    {
+        while (!bytes.empty())
+            bytes.remove_prefix(write_some(bytes));
+    }
+
+%end
 %if gather|line
     void flush()
     {
-        write_all(pending);
-        pending.clear();
+        while (!pending.empty())
+            pending.erase(0, write_some(pending)); // after an error, what was not written stays
     }
 
 %end

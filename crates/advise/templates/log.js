@@ -89,8 +89,11 @@ class RecordLog {
 
 %if gather
   flush() {
-    this.writeAll(this.pending.subarray(0, this.used));
-    this.used = 0;
+    while (this.used > 0) { // after an error, what was not written stays
+      const written = fs.writeSync(this.fd, this.pending, 0, this.used);
+      this.pending.copyWithin(0, written, this.used);
+      this.used -= written;
+    }
   }
 
 %end
