@@ -1,7 +1,8 @@
 //! Programs of `weir advise` that go on after an error, as soon as the file can grow again.
 
 use std::fs::{self, File};
-use std::process::ExitStatus;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ExitStatus, Stdio};
 
 use crate::common::{self, disk_dir, skip, text};
 use crate::languages::{LANGUAGES, ProgramLanguage};
@@ -105,13 +106,18 @@ const CHANGES: [Change; 7] = [
     },
 ];
 
+/// Returns the program of a kind of policy in a language.
+fn program_of(key: &str, kind: &str) -> String {
+    let mut all = kinds().into_iter().chain(bypassing());
+    let (_, policy, sharers) = all.find(|one| one.0 == kind).expect("a kind");
+    code::programs(&policy, &question(sharers), None).remove(key).expect("a program")
+}
+
 /// Returns a program that goes on after an error. With `repeats`, it then makes the failed call again.
 fn going_on(key: &str, kind: &str, repeats: bool) -> String {
     let change = CHANGES.iter().find(|change| change.key == key).expect("a change");
-    let mut all = kinds().into_iter().chain(bypassing());
-    let (_, policy, sharers) = all.find(|one| one.0 == kind).expect("a kind");
-    let program = code::programs(&policy, &question(sharers), None).remove(key).expect("a program");
-    let changed = change.texts.iter().fold(program, |program, (from, to)| program.replace(from, to));
+    let changed =
+        change.texts.iter().fold(program_of(key, kind), |program, (from, to)| program.replace(from, to));
     assert!(changed.contains("@RAISE@") && changed.contains("@AGAIN@"), "{key}: {changed}");
     changed.replace("@RAISE@", RAISE).replace("@AGAIN@", if repeats { change.again } else { "" })
 }
@@ -185,4 +191,28 @@ fn a_buffer_that_is_written_in_part_is_not_written_again() {
 fn a_block_that_is_written_in_part_is_written_again() {
     // The fifth write of 64 KiB is short. The block has the record when the next write fails.
     assert_each_record_is_written_once(&["java"], "O_DIRECT", false, 10_000, 288 << 10);
+}
+
+#[test]
+fn an_error_of_a_sync_that_runs_at_the_end_is_reported() {
+    if !common::has("node") {
+        return skip("advise_code", "node is not installed");
+    }
+    // The sync of the timer fails after standard input has ended; the last sync succeeds.
+    let slow = "const fs = require('fs');\nfs.fdatasync = (fd, done) => {\n  process.stdout.write('syncing\\n');\n  \
+                setTimeout(() => done(new Error('the sync failed')), 500);\n};\n";
+    let program =
+        program_of("node", "each and a timer that syncs").replace("const fs = require('fs');\n", slow);
+    let dir = disk_dir();
+    fs::write(dir.path().join("log.js"), &program).unwrap();
+    let mut run = command(&["node", "log.js", "out"], dir.path(), "");
+    run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = run.spawn().unwrap();
+    child.stdin.as_mut().unwrap().write_all(b"a record\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let ran = child.wait_with_output().unwrap(); // closes standard input
+    assert_eq!(line, "syncing\n", "{}", text(&ran.stderr));
+    assert!(!ran.status.success() && text(&ran.stderr).contains("the sync failed"), "{}", text(&ran.stderr));
+    assert_eq!(fs::read(dir.path().join("out")).unwrap(), b"a record\n");
 }

@@ -29,6 +29,9 @@ class RecordLog {
     this.dirty = false;
     this.error = null;
     this.timer = setInterval(() => this.runTimer(), @PERIOD_MS@);
+%if period
+    this.syncing = null; // a promise while the timer's sync runs
+%end
 %end
 %if group
     this.waiting = [];
@@ -105,10 +108,14 @@ class RecordLog {
       this.flush();
 %end
 %if period
-      if (!this.dirty) return;
+      if (!this.dirty || this.syncing) return;
       this.dirty = false;
-      fs.fdatasync(this.fd, (error) => { // records go on meanwhile
-        if (error) this.error = error;
+      this.syncing = new Promise((resolve) => {
+        fs.fdatasync(this.fd, (error) => { // records go on meanwhile
+          if (error) this.error = error;
+          this.syncing = null;
+          resolve();
+        });
       });
 %end
     } catch (error) {
@@ -117,9 +124,17 @@ class RecordLog {
   }
 
 %end
+%if period
+  // Waits for a sync that still runs: the kernel may report a lost write to it and not to the last one.
+  async close() {
+%else
   close() {
+%end
 %if timer
     clearInterval(this.timer);
+%if period
+    await this.syncing;
+%end
     if (this.error) throw this.error;
 %end
 %if gather
@@ -156,7 +171,11 @@ async function main() {
 %else
   if (rest.length > 0) log.record(rest);
 %end
+%if period
+  await log.close();
+%else
   log.close();
+%end
 }
 
 main().catch((error) => {
