@@ -105,6 +105,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Returns the path of libweir, if it is built.
+fn libweir_archive() -> Option<PathBuf> {
+    let target = Path::new(common::WEIR).ancestors().nth(2).expect("the target directory").to_path_buf();
+    let paths = [target, root().join("target")].map(|target| target.join("libweir/libweir.a"));
+    paths.into_iter().find(|path| path.exists())
+}
+
 /// Returns a command in `dir` that finds the tools and the built weir, with a neutral environment.
 fn command(words: &[&str], dir: &Path, libweir: &str) -> Command {
     let headers = root().join("libweir/include");
@@ -274,9 +281,7 @@ fn problem(language: &ProgramLanguage, kind: &Kind, libweir: &str) -> Result<(),
 
 #[test]
 fn every_program_writes_every_record() {
-    let target = Path::new(common::WEIR).ancestors().nth(2).expect("the target directory").to_path_buf();
-    let libweir = [target, root().join("target")].map(|target| target.join("libweir/libweir.a"));
-    let libweir = libweir.into_iter().find(|path| path.exists());
+    let libweir = libweir_archive();
     let kinds: Vec<Kind> = kinds().into_iter().chain(bypassing()).collect();
     let mut cases = Vec::new();
     for language in &LANGUAGES {

@@ -6,7 +6,7 @@ use std::process::{ExitStatus, Stdio};
 
 use crate::common::{self, disk_dir, skip, text};
 use crate::languages::{LANGUAGES, ProgramLanguage};
-use crate::{bypassing, code, command, kinds, question};
+use crate::{bypassing, code, command, kinds, libweir_archive, question};
 
 /// Raises the limit of the file's size of the program that starts this command with sh(1).
 const RAISE: &str = "prlimit --pid $PPID --fsize=unlimited:";
@@ -215,4 +215,28 @@ fn an_error_of_a_sync_that_runs_at_the_end_is_reported() {
     assert_eq!(line, "syncing\n", "{}", text(&ran.stderr));
     assert!(!ran.status.success() && text(&ran.stderr).contains("the sync failed"), "{}", text(&ran.stderr));
     assert_eq!(fs::read(dir.path().join("out")).unwrap(), b"a record\n");
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_has_no_timer_to_wait_for() {
+    let language = LANGUAGES.iter().find(|language| language.key == "c-libweir").expect("libweir");
+    let (true, Some(libweir)) = (common::has("gcc"), libweir_archive()) else {
+        return skip(
+            "advise_code",
+            "c-libweir: gcc is not installed, or libweir is not built (make libweir)",
+        );
+    };
+    // Some C libraries do not survive pthread_join(3) of a thread that was not started.
+    let join = "pthread_join(log_timer, NULL);";
+    let program = program_of("c-libweir", "each and a timer that syncs");
+    assert!(program.contains(join), "{program}");
+    let dir = disk_dir();
+    fs::write(dir.path().join(language.file), program.replace(join, "abort();")).unwrap();
+    let libweir = libweir.display().to_string();
+    let built = command(language.build, dir.path(), &libweir).output().unwrap();
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    // The sync of a new file's name fails: a device has none.
+    let ran = command(language.run, dir.path(), &libweir).arg("/dev/full").output().unwrap();
+    assert_eq!(ran.status.code(), Some(1), "{}: {}", ran.status, text(&ran.stderr));
+    assert!(text(&ran.stderr).contains("/dev/full: Invalid argument"), "{}", text(&ran.stderr));
 }

@@ -99,7 +99,11 @@ int log_open(const char *path)
         result = weir_sync(log_stream, WEIR_WHOLE); /* the name of a new file, too */
 %end
 %if period
-    if (result == 0 && (result = start_timer()) != 0) {
+    if (result == 0)
+        result = start_timer();
+%end
+%if synced
+    if (result != 0 && log_stream) { /* log_close is only for a log that is open */
         weir_close(log_stream);
         log_stream = NULL;
     }
