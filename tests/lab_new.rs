@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 
-use common::{disk_dir, names, run, text};
+use common::{disk_dir, names, run, text, weir};
 use serde_json::Value;
 
 #[test]
@@ -51,4 +51,15 @@ fn an_existing_folder_is_not_changed() {
     let output = run(dir.path(), &["lab", "./mine"]);
     assert_ne!(output.status.code(), Some(0));
     assert!(text(&output.stderr).contains("lab.toml"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_screen_that_cannot_be_written_is_an_error() {
+    let dir = disk_dir();
+    for arguments in [["lab", "new", "mine"].as_slice(), &["lab", "./mine"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = weir(dir.path(), arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("standard output"), "{arguments:?}: {}", text(&output.stderr));
+    }
 }

@@ -170,8 +170,8 @@ fn run_chosen(
         document.experiments.push(row);
     }
     let as_stated = !results.iter().any(|(_, result)| matches!(result.verdict, LabVerdict::Differs(_)));
-    if files.shows_screen() {
-        print_or_report(&match results.as_slice() {
+    let printed = !files.shows_screen()
+        || print_or_report(&match results.as_slice() {
             [(experiment, result)] => {
                 report_lab::page(&page::page(experiment, result, predictions), &stdout_style())
             }
@@ -180,12 +180,11 @@ fn run_chosen(
                 report_lab::summary(&lines, &tables, &stdout_style())
             }
         });
-    }
     if files.wants_page() {
         frames::add(args, chosen, &mut document)?;
     }
     let written = files.write_document(&document).map_or_else(|error| report(&error), |()| true);
-    Ok(written && as_stated)
+    Ok(written && printed && as_stated)
 }
 
 /// Runs the experiments and returns their results in the order of `chosen`.

@@ -33,8 +33,8 @@ Exit status:
 pub fn run(args: &Args) -> ExitCode {
     match weir_lab::template::make(&args.directory) {
         Ok(files) => {
-            print_or_report(&next_steps(args, &files));
-            ExitCode::SUCCESS
+            let printed = print_or_report(&next_steps(args, &files));
+            if printed { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
         }
         Err(error) => {
             eprintln_lossy!("weir: {error}");
