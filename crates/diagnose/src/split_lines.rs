@@ -158,7 +158,7 @@ pub(crate) fn first_writes<'a>(context: &RuleContext<'a>, stream: &StreamCounts)
     let is_own = |timed: &&TimedCall| {
         let image = || context.image_at(timed.pid, timed.at_s).map_or(0, |(index, _)| index);
         let call = timed.call;
-        let moves = call.op.writes() && !call.op.positioned() && call.result > 0;
+        let moves = call.op.writes() && call.op.offset_argument(&call.args).is_none() && call.result > 0;
         moves && (timed.pid, call.fd) == (stream.pid, stream.fd) && image() == stream.image as usize
     };
     let own = context.calls_on(stream.file).iter().filter(is_own);

@@ -48,7 +48,7 @@ impl Recorder {
                 let file = self.file_of(pid, fd);
                 self.positions.forget(file);
             }
-        } else if syscalls::offset(call.op, &call.args).is_none() {
+        } else if call.op.offset_argument(&call.args).is_none() {
             let fd = syscalls::descriptor(call.op, &call.args).unwrap_or(-1);
             let file = self.file_of(pid, fd);
             if self.files.is_regular(file) {

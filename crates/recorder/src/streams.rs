@@ -247,7 +247,7 @@ fn count_moved(
         *(if moved == 0 { &mut stream.zeros } else { &mut stream.short }) += 1;
     }
     stream.newline_ends += u64::from(moved > 1 && call.tail == Some(b'\n'));
-    let explicit = syscalls::offset(call.op, &call.args);
+    let explicit = call.op.offset_argument(&call.args);
     if !regular || moved == 0 {
         return;
     }

@@ -204,13 +204,6 @@ pub fn messages(op: Op, args: &[u64; 6]) -> Option<u64> {
     matches!(op, Op::Recvmmsg | Op::Sendmmsg).then_some(args[1])
 }
 
-/// Returns the file offset among the arguments; None if the call uses that of the open file.
-pub fn offset(op: Op, args: &[u64; 6]) -> Option<u64> {
-    // For preadv2(2) and pwritev2(2), -1 means the offset of the open file.
-    let explicit = |offset: u64| (offset != u64::MAX).then_some(offset);
-    if op.positioned() { explicit(args[3]) } else { None }
-}
-
 /// Returns the indexes of the arguments that are paths, old name first, each with the index of its directory descriptor
 /// if it has one.
 pub fn paths(op: Op) -> &'static [(Option<usize>, usize)] {
@@ -286,7 +279,6 @@ mod tests {
         assert_eq!(descriptor(Op::Mmap, &[0, 0, 0, libc::MAP_ANONYMOUS as u64, u64::MAX, 0]), None);
         assert_eq!(descriptor(Op::Fsync, &args), Some(10));
         assert_eq!(requested_bytes(Op::Writev, &args), None);
-        assert_eq!(offset(Op::Preadv2, &[0, 0, 0, u64::MAX, 0, 0]), None);
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn uses_offset(timed: &TimedCall) -> bool {
     let call = timed.call;
     let only_asks = call.op == Op::Lseek && call.args[1] == 0 && call.args[2] == SEEK_CUR;
     let uses = call.op.reads() || call.op.writes() || call.op == Op::Lseek && !only_asks;
-    call.result >= 0 && !call.op.positioned() && uses
+    call.result >= 0 && call.op.offset_argument(&call.args).is_none() && uses
 }
 
 fn is_absolute_seek(timed: &TimedCall) -> bool {

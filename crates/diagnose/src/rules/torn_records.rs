@@ -115,7 +115,7 @@ fn is_text(context: &RuleContext, stream: &StreamCounts) -> bool {
 /// Returns whether a recorded call has an offset argument: other writers do not change where its bytes go.
 fn is_placed(context: &RuleContext, stream: &StreamCounts) -> bool {
     let mut calls = context.calls_on(stream.file).iter().filter(|timed| timed.pid == stream.pid);
-    calls.any(|timed| timed.call.op.positioned())
+    calls.any(|timed| timed.call.op.offset_argument(&timed.call.args).is_some())
 }
 
 /// Returns whether a call of `b` falls between the first and the last call of `a`.

@@ -296,6 +296,9 @@ fn two_open_files_without_append_overwrite_each_other() {
     placed.call(0.3, 2, Op::Pwrite, 3, 0, b"x");
     placed.call(0.3, 3, Op::Pwrite, 3, 1, b"x");
     placed.no_finding("torn-records");
+    let mut at_end = two_writers(0o101, 40, 28);
+    at_end.call(0.3, 2, Op::Pwritev2, 3, 0, b"x").args[3] = u64::MAX;
+    assert_eq!(at_end.severity("torn-records"), High, "-1 means the offset of the open file");
     let mut later = two_writers(0o101, 40, 28);
     timed(&mut later.0.counts[0], 0.01, 0.05);
     later.no_finding("torn-records");

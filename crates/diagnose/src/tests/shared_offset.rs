@@ -92,3 +92,18 @@ fn the_programs_that_moved_the_offset_are_named() {
     assert!(finding.why.starts_with("prog (1) and prog (2) share"), "{}", finding.why);
     assert_eq!((finding.pid, finding.fd, finding.evidence["other"]), (1, 3, 2.0));
 }
+
+#[test]
+fn a_read_at_offset_minus_one_uses_the_shared_offset() {
+    let run = |offset: u64| {
+        let mut builder = recording(1.0);
+        let file = builder.file("/d/text", File);
+        builder.fork(0.1, 2);
+        seek(&mut builder, 0.2, 2, file, 0);
+        builder.last_call().result = 16;
+        builder.call(0.3, 1, Op::Preadv2, 3, file, b"record").args[3] = offset;
+        builder
+    };
+    assert_eq!(run(u64::MAX).severity("shared-offset"), High);
+    run(16).no_finding("shared-offset");
+}

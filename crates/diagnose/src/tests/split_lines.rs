@@ -212,3 +212,18 @@ fn counts_that_do_not_show_pieces_in_a_common_time_are_no_finding() {
     gap.event(0.25, 0, weir_model::trace::EventKind::Gap { until_s: 0.3 });
     gap.no_finding("torn-records");
 }
+
+#[test]
+fn a_write_at_offset_minus_one_is_a_piece_of_a_line() {
+    let placed = |offset: u64| {
+        let mut builder = turns(File, APPEND, 1, &BOTH_SPLIT);
+        for event in &mut builder.0.events {
+            if let weir_model::trace::EventKind::Call(call) = &mut event.kind {
+                (call.op, call.args[3]) = (weir_model::trace::Op::Pwritev2, offset);
+            }
+        }
+        builder
+    };
+    assert_eq!(placed(u64::MAX).severity("torn-records"), High);
+    placed(4096).no_finding("torn-records");
+}

@@ -111,7 +111,11 @@ impl StepRecorder<'_> {
                 .then_some(file.id)
             })
         });
-        let flags = if call.op == Op::Open { call.args[1] } else { call.args[2] } as i32;
+        let flags = match call.op {
+            Op::Open => call.args[1] as i32,
+            Op::Openat => call.args[2] as i32,
+            _ => 0, // openat2(2) has a pointer to its flags, which are unknown
+        };
         let empties = flags & sentences::O_TRUNC != 0 || call.op == Op::Creat;
         if empties {
             self.files.truncate(opened, 0);

@@ -55,7 +55,7 @@ impl FileContents {
     pub fn write(&mut self, call: &Call, head: &[u8]) {
         let (Some(at), Some(id)) = (self.at(call.file), call.file) else { return };
         let (bytes, file) = (call.result as u64, &mut self.all[at]);
-        let explicit = call.op.positioned().then(|| call.args[3]);
+        let explicit = call.op.offset_argument(&call.args);
         let offset = self.offsets.entry(id).or_default();
         let appends = file.kind != StreamKind::File || self.appends.get(&id) == Some(&true);
         let from = if appends { file.bytes } else { explicit.unwrap_or(*offset) };
@@ -73,7 +73,7 @@ impl FileContents {
         let (Some(at), Some(id)) = (self.at(call.file), call.file) else { return };
         let (bytes, file) = (call.result as u64, &mut self.all[at]);
         if file.kind == StreamKind::File {
-            let explicit = call.op.positioned().then(|| call.args[3]);
+            let explicit = call.op.offset_argument(&call.args);
             let offset = self.offsets.entry(id).or_default();
             let from = explicit.unwrap_or(*offset);
             put(file, from..from + bytes, &call.head);

@@ -213,3 +213,35 @@ fn a_stream_that_is_read_and_a_file_that_is_not_written_are_marked() {
     assert!(!steps[0].files[0].written && steps[1].files[0].written);
     assert!(steps[1].processes[0].streams[0].reads, "{:?}", steps[1]);
 }
+
+#[test]
+fn a_write_at_offset_minus_one_goes_to_the_offset_of_the_open_file() {
+    let at_offset = |op: Op, text: &str, offset: u64| {
+        let bytes = text.len() as u64;
+        EventKind::Call(Call {
+            requested_bytes: bytes,
+            head: text.into(),
+            ..Call::new(op, 1, Some(FILE), [1, 0, 1, offset, 0, 0], bytes as i64)
+        })
+    };
+    let steps = steps(&recording(vec![
+        (812, at_offset(Op::Pwritev2, "one", u64::MAX)),
+        (812, at_offset(Op::Pwritev2, "two", u64::MAX)),
+        (812, at_offset(Op::Pwritev2, "O", 0)),
+        (812, at_offset(Op::Preadv2, "", u64::MAX)),
+    ]));
+    assert_eq!(file(&steps[2]), "onetwo");
+    assert_eq!(file(&steps[3]), "Onetwo");
+}
+
+#[test]
+fn the_flags_of_openat2_are_unknown() {
+    // The third argument is a pointer, in which any bit can be set.
+    let opened = Call {
+        paths: vec!["/tmp/file".into()],
+        ..Call::new(Op::Openat2, -1, Some(FILE), [0, 0, 0x7ffd_0000_0200, 24, 0, 0], 3)
+    };
+    let steps = steps(&recording(vec![(812, write("first")), (812, EventKind::Call(opened))]));
+    assert!(steps[2].text.contains("opens file") && steps[2].note.is_empty(), "{:?}", steps[2]);
+    assert_eq!(file(&steps[2]), "first");
+}

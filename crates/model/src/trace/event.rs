@@ -89,10 +89,12 @@ impl Op {
         matches!(self, Op::Sendfile | Op::Splice | Op::Tee | Op::CopyFileRange)
     }
 
-    /// Returns whether the call has an offset argument. For preadv2 and pwritev2, -1 there means the offset of the open file.
-    pub fn positioned(self) -> bool {
+    /// Returns the file offset among the arguments; None if the call uses that of the open file. For preadv2 and pwritev2, -1
+    /// means the offset of the open file.
+    pub fn offset_argument(self, args: &[u64; 6]) -> Option<u64> {
         use Op::*;
-        matches!(self, Pread | Preadv | Preadv2 | Pwrite | Pwritev | Pwritev2)
+        let positioned = matches!(self, Pread | Preadv | Preadv2 | Pwrite | Pwritev | Pwritev2);
+        (positioned && args[3] != u64::MAX).then_some(args[3])
     }
 
     /// Returns whether the call opens a file by a path.
@@ -242,4 +244,20 @@ pub struct Event {
     pub tid: u32,
     #[serde(rename = "what")]
     pub kind: EventKind,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offset_of_minus_one_is_that_of_the_open_file() {
+        let args = |offset: u64| [3, 0, 1, offset, 0, 0];
+        for op in [Op::Preadv2, Op::Pwritev2] {
+            assert_eq!(op.offset_argument(&args(u64::MAX)), None, "{op:?}");
+            assert_eq!(op.offset_argument(&args(4096)), Some(4096), "{op:?}");
+        }
+        assert_eq!(Op::Pread.offset_argument(&args(0)), Some(0));
+        assert_eq!(Op::Write.offset_argument(&args(0)), None);
+    }
 }
