@@ -9,7 +9,9 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getrlimit, kill_process_group, prlimit, test_kill_process_group,
+};
 use weir_sys::proc;
 
 use super::check_directory::CheckDirectory;
@@ -25,6 +27,10 @@ const LAST_CHILD_LIMIT: Duration = Duration::from_secs(5);
 /// The pause between two pieces of input, so that the solution reads one before the next is written.
 const PAUSE: Duration = Duration::from_millis(30);
 
+/// The most bytes in a file of a solution; the exercises need 1 MB. A solution that never stops writing must not fill the disk
+/// before its time limit.
+const MAX_FILE_BYTES: u64 = 256 << 20;
+
 /// A run of a solution, not yet started.
 pub(super) struct SolutionRun<'p> {
     dir: &'p CheckDirectory<'p>,
@@ -32,6 +38,8 @@ pub(super) struct SolutionRun<'p> {
     input: Input,
     full: bool,
     shell: String,
+    /// The shell sets the limit of the file size.
+    limits_files: bool,
     traced: Option<PathBuf>,
 }
 
@@ -63,7 +71,8 @@ impl<'p> SolutionRun<'p> {
     pub fn new(dir: &'p CheckDirectory<'p>, arguments: &[&str]) -> SolutionRun<'p> {
         let arguments = arguments.iter().map(|argument| argument.to_string()).collect();
         let input = Input::File(Vec::new());
-        SolutionRun { dir, arguments, input, full: false, shell: String::new(), traced: None }
+        let shell = String::new();
+        SolutionRun { dir, arguments, input, full: false, shell, limits_files: false, traced: None }
     }
 
     /// Makes standard input a file of these bytes.
@@ -93,6 +102,7 @@ impl<'p> SolutionRun<'p> {
     /// Limits files to `blocks` blocks of 512 bytes. The write that crosses the limit is short, the next one fails.
     pub fn files_of(mut self, blocks: u32) -> SolutionRun<'p> {
         self.shell = format!("trap '' XFSZ; ulimit -f {blocks}; ");
+        self.limits_files = true;
         self
     }
 
@@ -130,6 +140,9 @@ impl<'p> SolutionRun<'p> {
         let program = || dir.solution.program.clone();
         let spawned = command.spawn();
         let mut child = spawned.map_err(|source| Error::File { path: program(), call: "execve", source })?;
+        if !self.limits_files {
+            limit_files(&child);
+        }
         let feeder = match (self.input, child.stdin.take()) {
             (Input::Pieces(pieces), Some(mut pipe)) => Some(thread::spawn(move || feed(&pieces, &mut pipe))),
             _ => None,
@@ -171,6 +184,14 @@ impl<'p> SolutionRun<'p> {
         }
         Ok(File::open(&path).map_err(failed)?.into())
     }
+}
+
+/// Lowers the limit of the file size of a child and of those that it starts. A child that has ended needs none.
+fn limit_files(child: &Child) {
+    let own = getrlimit(Resource::Fsize);
+    let current = own.current.map_or(MAX_FILE_BYTES, |bytes| bytes.min(MAX_FILE_BYTES));
+    let limit = Rlimit { current: Some(current), maximum: own.maximum };
+    let _ended = prlimit(Some(Pid::from_child(child)), Resource::Fsize, limit);
 }
 
 fn written(path: &Path) -> Result<File, Error> {
@@ -321,7 +342,25 @@ fn ending(status: ExitStatus) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::super::ExerciseJudge;
+    use super::super::build::Solution;
     use super::*;
+
+    #[test]
+    fn the_files_of_a_solution_are_limited() {
+        let stop = AtomicBool::new(false);
+        let judge = ExerciseJudge { weir: "weir".into(), stop: &stop };
+        let solution = Solution::build(Path::new("/bin/sh"), &judge).unwrap().unwrap();
+        let dir = CheckDirectory::new(&solution).unwrap();
+        let running = dir.run(&["-c", "sleep 60"]).start().unwrap();
+        let limits = fs::read_to_string(format!("/proc/{}/limits", running.pid())).unwrap();
+        let line = limits.lines().find(|line| line.starts_with("Max file size")).unwrap();
+        let soft = line.split_whitespace().nth(3).and_then(|bytes| bytes.parse::<u64>().ok());
+        assert!(soft.is_some_and(|bytes| bytes <= MAX_FILE_BYTES), "{line}");
+        running.kill();
+    }
 
     #[test]
     fn an_ended_process_that_was_not_waited_for_is_no_living_member() {
