@@ -2,7 +2,7 @@
 
 use weir_model::Mode;
 use weir_model::advise::{AdviceLanguage, AdviceQuestion, AllowedLoss, Medium, PredictedCost, WriteMethod};
-use weir_model::duration::format_seconds;
+use weir_model::duration::{format_seconds, percent};
 use weir_model::number::{about, about_bytes};
 
 use crate::write_policy::WritePolicy;
@@ -72,12 +72,15 @@ fn impossible(policy: &WritePolicy, question: &AdviceQuestion) -> Option<String>
 }
 
 fn rate(question: &AdviceQuestion, predicted: &PredictedCost) -> Option<String> {
-    let is_too_slow = predicted.busy_percent > FULL_SHARE || question.rate > predicted.max_rate * TOLERANCE;
-    is_too_slow.then(|| {
+    let asked = about(question.rate.round() as u64);
+    if question.rate > predicted.max_rate * TOLERANCE {
         let most = about(predicted.max_rate.round() as u64);
+        return Some(format!("it does {most} records a second here; the question has {asked}"));
+    }
+    (predicted.busy_percent > FULL_SHARE).then(|| {
+        let busy = percent(predicted.busy_percent);
         format!(
-            "it does {most} records a second here; the question has {}",
-            about(question.rate.round() as u64)
+            "{asked} records a second take {busy} of the time here, which leaves too little for the program"
         )
     })
 }
@@ -162,6 +165,14 @@ mod tests {
         let fast = AdviceQuestion { rate: 10_000.0, loss: AllowedLoss::None, ..question() };
         let text = of(&fast, "write each record, fdatasync after each").unwrap();
         assert_eq!(text, "it does about 1,670 records a second here; the question has about 10,000");
+    }
+
+    #[test]
+    fn a_rate_that_is_just_possible_leaves_no_time_for_the_program() {
+        let just = AdviceQuestion { rate: 1600.0, loss: AllowedLoss::None, ..question() };
+        let text = of(&just, "write each record, fdatasync after each").unwrap();
+        assert!(text.starts_with("about 1,600 records a second take 9"), "{text}");
+        assert!(text.ends_with(" of the time here, which leaves too little for the program"), "{text}");
     }
 
     #[test]
