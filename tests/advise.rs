@@ -5,13 +5,14 @@ mod common;
 mod session;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use common::schema::assert_schema;
-use common::{disk_dir, run, skip, text, weir};
+use common::{as_nobody, disk_dir, for_nobody, is_root, programs, run, skip, text, weir};
 use serde_json::{Value, json};
 use session::Session;
 
@@ -347,4 +348,25 @@ fn a_program_is_traced_first() {
     let output = advise(dir.path(), &["-y", "--for", "./no-such-program"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("no-such-program"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_program_that_cannot_be_read_is_no_trace() {
+    if !is_root() {
+        return skip("a_program_that_cannot_be_read_is_no_trace", "needs root to run weir as another user");
+    }
+    let dir = for_nobody();
+    programs::copy_program("/bin/true", &dir.path().join("program"));
+    fs::write(dir.path().join("t.json"), "{}").unwrap();
+    for (name, mode) in [("program", 0o711), ("t.json", 0o600)] {
+        fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for (name, status, message) in
+        [("./program", 2, "the program's own output would mix"), ("./t.json", 1, "give a trace or a program")]
+    {
+        let output = as_nobody(dir.path(), &["advise", "-y", "--json", "-", "--for", name]).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{name}: {stderr}");
+        assert!(stderr.contains(message), "{name}: {stderr}");
+    }
 }

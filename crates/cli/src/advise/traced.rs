@@ -1,8 +1,12 @@
 //! `weir advise --for`: what a traced program does.
 
+use std::fs::File;
+use std::io::ErrorKind::PermissionDenied;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::fs::{Access, access};
 use weir_advise::{TracedQuestion, traced_question};
 use weir_bench::Error;
 use weir_model::trace::TraceDocument;
@@ -35,12 +39,16 @@ pub fn read(program: &Path, args: &Args) -> Result<TracedQuestion, Halt> {
     traced_question(&document).map_err(|problem| Halt::Failed(format!("{name}: {problem}")))
 }
 
+/// Returns whether a file is a document. One that can be executed but not read is a program.
 fn begins_with_json(path: &Path) -> Result<bool, Halt> {
-    use std::io::Read;
     let mut first = [0; 64];
-    let read = std::fs::File::open(path)
-        .and_then(|mut file| file.read(&mut first))
-        .map_err(|error| Halt::from(Error::system("read", path, &error, "give a trace or a program")))?;
+    let read = match File::open(path).and_then(|mut file| file.read(&mut first)) {
+        Ok(read) => read,
+        Err(error) if error.kind() == PermissionDenied && access(path, Access::EXEC_OK).is_ok() => {
+            return Ok(false);
+        }
+        Err(error) => return Err(Error::system("read", path, &error, "give a trace or a program").into()),
+    };
     Ok(first[..read].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&JSON_START))
 }
 
