@@ -1,10 +1,10 @@
 //! Patterns of a stream's calls that several rules ask for.
 
-use weir_model::trace::{Op, OpenFile, StreamCounts};
+use weir_model::trace::{Call, Op, OpenFile, StreamCounts};
 use weir_model::{Direction, StreamKind};
 
 use crate::context::RuleContext;
-use crate::flags::{O_CREAT, O_DIRECT, O_DSYNC, O_TRUNC, RWF_SYNCS};
+use crate::flags::{O_CREAT, O_DIRECT, O_DSYNC, O_TRUNC, RWF_SYNCS, SEEK_CUR};
 
 /// A call that moves fewer bytes is tiny.
 pub(crate) const TINY: u64 = 512;
@@ -18,6 +18,11 @@ const REREAD_TIMES: u64 = 4;
 /// A program that copies its input unchanged in pieces of about 1 KiB or more gains more by a copy in the kernel. The mean is
 /// less than the piece, because the last call of a file is shorter.
 const COPIED_PIECE: f64 = 900.0;
+
+/// Returns whether a call is an lseek(2) that does more than ask for the offset.
+pub(crate) fn moves_offset(call: &Call) -> bool {
+    call.op == Op::Lseek && !(call.args[1] == 0 && call.args[2] == SEEK_CUR)
+}
 
 /// Returns whether a stream's calls are tiny: most writes move less than half of [`TINY`] bytes, or nearly all reads ask for
 /// less than [`TINY`].

@@ -5,9 +5,10 @@
 //! in blocks, stopped before end of file, and did not write all that it read; or it read to the end, and the next program of the
 //! same shell got nothing (warn, because it is unknown how much it used). dd and head -c read exactly what they write.
 
-use weir_model::trace::{Buffer, Op, SnapshotMoment, StreamCounts};
+use weir_model::trace::{Buffer, SnapshotMoment, StreamCounts};
 use weir_model::{Direction, Finding, Severity};
 
+use crate::call_patterns::moves_offset;
 use crate::code_fix::CodeFix;
 use crate::context::{BufferSnapshot, RuleContext};
 use crate::rule::Supersedes::OnPath;
@@ -79,12 +80,12 @@ fn inherits_buffer(context: &RuleContext, stream: &StreamCounts, next: &StreamCo
     forked && next.image == 0 && context.is_descendant(next.pid, stream.pid)
 }
 
-/// Returns whether the program called lseek(2) between its last read and the next reader's first.
+/// Returns whether the program moved the offset by lseek(2) between its last read and the next reader's first.
 fn gave_back(context: &RuleContext, stream: &StreamCounts, next: &StreamCounts) -> bool {
     context.calls(stream.pid).iter().any(|timed| {
         let same = timed.call.file.map_or(timed.call.fd == stream.fd, |file| file == stream.file);
         let between = timed.at_s >= stream.last_s && timed.at_s <= next.first_s;
-        timed.call.op == Op::Lseek && timed.call.result >= 0 && same && between
+        moves_offset(timed.call) && timed.call.result >= 0 && same && between
     })
 }
 

@@ -8,8 +8,9 @@
 use weir_model::trace::{Op, OpenFile};
 use weir_model::{Finding, Severity, StreamKind};
 
+use crate::call_patterns::moves_offset;
 use crate::context::{RuleContext, TimedCall};
-use crate::flags::{SEEK_CUR, SEEK_END, SEEK_SET};
+use crate::flags::{SEEK_END, SEEK_SET};
 use crate::rule::{GainKind, Rule, SeverityRule};
 use crate::text::thousands;
 
@@ -47,8 +48,7 @@ fn judge_file(context: &RuleContext, file: &OpenFile) -> Option<Finding> {
 
 fn uses_offset(timed: &TimedCall) -> bool {
     let call = timed.call;
-    let only_asks = call.op == Op::Lseek && call.args[1] == 0 && call.args[2] == SEEK_CUR;
-    let uses = call.op.reads() || call.op.writes() || call.op == Op::Lseek && !only_asks;
+    let uses = call.op.reads() || call.op.writes() || moves_offset(call);
     call.result >= 0 && call.op.offset_argument(&call.args).is_none() && uses
 }
 

@@ -36,6 +36,10 @@ fn used_bytes_and_bytes_given_back_are_no_finding() {
     let mut back = heading_then_sort(b"3000\n");
     back.call(0.205, 1, Op::Lseek, 0, 0, b"");
     back.no_finding("over-read");
+    let mut query = heading_then_sort(b"3000\n");
+    let call = query.call(0.205, 1, Op::Lseek, 0, 0, b"");
+    (call.args[1], call.args[2]) = (0, 1);
+    assert_eq!(query.severity("over-read"), High, "SEEK_CUR by 0 gives nothing back");
     let mut alone = heading_then_sort(b"3000\n");
     alone.0.counts.pop();
     alone.no_finding("over-read");
