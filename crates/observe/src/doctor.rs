@@ -201,9 +201,10 @@ fn io_uring() -> HostAbility {
 /// Writes a byte to a temporary file with RWF_DONTCACHE.
 fn dont_cache() -> HostAbility {
     const RWF_DONTCACHE: libc::c_int = 0x80;
-    let byte = libc::iovec { iov_base: [0u8; 1].as_mut_ptr().cast(), iov_len: 1 };
+    let mut bytes = [0u8; 1];
+    let byte = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let write = |file: File| {
-        // SAFETY: the vector points to one byte; the call copies it.
+        // SAFETY: the vector points to `bytes`, which outlives the call.
         let written = unsafe { libc::pwritev2(file.as_raw_fd(), &raw const byte, 1, 0, RWF_DONTCACHE) };
         checked("pwritev2(RWF_DONTCACHE)", written as libc::c_long)
     };
