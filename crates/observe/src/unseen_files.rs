@@ -146,6 +146,8 @@ impl Descriptors {
 
     fn note_call(&mut self, pid: u32, call: &Call) {
         let new = call.result as i32;
+        // The event of dup(2) and its kin has the new descriptor as `call.fd`; that of fcntl(2) has the old one.
+        let from = call.args[0] as i32;
         let duplicates = match call.op {
             Op::Dup | Op::Dup2 | Op::Dup3 => true,
             Op::Fcntl => [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC].contains(&(call.args[1] as i32)),
@@ -163,9 +165,9 @@ impl Descriptors {
                 }
             }
             // The duplicate serves another program or purpose, for example a child's standard output.
-            _ if duplicates && new != call.fd => {
+            _ if duplicates && new != from => {
                 self.forget(pid, |fd| fd == new);
-                self.opened.entry(pid).or_default().remove(&call.fd);
+                self.opened.entry(pid).or_default().remove(&from);
             }
             op if op.writes() || op.copies() => self.written.extend(call.file),
             _ => {}

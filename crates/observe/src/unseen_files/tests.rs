@@ -43,6 +43,8 @@ fn a_file_that_a_killed_program_has_not_written() {
     let close_range = |first: u64, flags: u32| {
         (Op::CloseRange, first as i32, [first, u64::MAX, u64::from(flags), 0, 0, 0], 0)
     };
+    let same = (Op::Dup2, 5, [5, 5, 0, 0, 0, 0], 5);
+    assert_eq!(said(killed, SourceLanguage::C, write, &[same]), [text], "dup2(5, 5) changes nothing");
     let others_closed = [close_range(6, 0), close_range(3, libc::CLOSE_RANGE_CLOEXEC)];
     assert_eq!(said(killed, SourceLanguage::C, write, &others_closed), [text]);
     assert_eq!(said(killed, SourceLanguage::Go, write, &[]), [text], "a queue that another goroutine writes");
@@ -57,7 +59,8 @@ fn a_file_that_a_killed_program_has_not_written() {
         ("it was written", killed, SourceLanguage::C, write, &[(Op::Write, 5, [5, 0, 9, 0, 0, 0], 9)]),
         ("it is closed", killed, SourceLanguage::C, write, &[(Op::Close, 5, [5, 0, 0, 0, 0, 0], 0)]),
         ("it is closed", killed, SourceLanguage::C, write, &[(Op::CloseRange, 3, [3, 9, 0, 0, 0, 0], 0)]),
-        ("it is given away", killed, SourceLanguage::C, write, &[(Op::Dup2, 5, [5, 1, 0, 0, 0, 0], 1)]),
+        ("it is given away", killed, SourceLanguage::C, write, &[(Op::Dup2, 1, [5, 1, 0, 0, 0, 0], 1)]),
+        ("it is replaced", killed, SourceLanguage::C, write, &[(Op::Dup3, 5, [6, 5, 0, 0, 0, 0], 5)]),
     ] {
         assert!(said(exit, language, flags, calls).is_empty(), "{why}");
     }
@@ -65,8 +68,9 @@ fn a_file_that_a_killed_program_has_not_written() {
 
 #[test]
 fn a_closed_descriptor_has_no_stream() {
-    let of_fd = |op, fd: i32, result| Call::new(op, fd, None, [fd as u64, 0, 0, 0, 0, 0], result);
-    for closing in [of_fd(Op::Close, 5, 0), of_fd(Op::Dup2, 7, 5)] {
+    // The recorder gives an event of dup2(2) the new descriptor.
+    let closing_5 = |op, args, result| Call::new(op, 5, None, args, result);
+    for closing in [closing_5(Op::Close, [5, 0, 0, 0, 0, 0], 0), closing_5(Op::Dup2, [7, 5, 0, 0, 0, 0], 5)] {
         let mut descriptors = Descriptors::default();
         for streams in [&mut descriptors.streams, &mut descriptors.used] {
             streams.insert(7, HashSet::from([4, 5]));
