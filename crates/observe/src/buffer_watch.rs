@@ -15,6 +15,7 @@ use weir_model::trace::{Buffer, SampledCall, SnapshotMoment, WriteSite};
 use weir_sys::blocking_calls;
 use weir_sys::clock::{now_ns, thread_cpu_ns};
 use weir_sys::executing_processes::ExecutingProcesses;
+use weir_sys::proc;
 use weir_sys::process_stat::{self, ProcessStat};
 use weir_trace_api::{EventSink, RawEvent, RawEventKind};
 use weir_walkers::{set_search_time, take_search_cut};
@@ -220,7 +221,8 @@ impl BufferWatch {
         std::mem::take(&mut self.call_samples).finish(began_ns)
     }
 
-    /// Reads the buffers of a process now, at a stop before a fork, an execve(2) or an exit.
+    /// Reads the buffers of a process now, at a stop before a fork, an execve(2) or an exit. `pid` may be a thread of it, through
+    /// which its memory can be read if the first thread has ended.
     pub fn snapshot(&mut self, pid: u32, moment: SnapshotMoment) -> Vec<Buffer> {
         set_search_time(SEARCH_TIME);
         let now_ns = now_ns();
@@ -241,9 +243,10 @@ impl BufferWatch {
         }
         let start_ns = thread_cpu_ns();
         let buffers = one.buffers.snapshot(pid);
-        self.unsearched.extend(take_search_cut().then_some(pid));
+        let process = || proc::process_of(pid).unwrap_or(pid);
+        self.unsearched.extend(take_search_cut().then(process));
         if moment == SnapshotMoment::Signal {
-            self.kept_records.extend(one.buffers.kept_records(pid).map(|records| (pid, records)));
+            self.kept_records.extend(one.buffers.kept_records(pid).map(|records| (process(), records)));
         }
         if matches!(moment, SnapshotMoment::Sample | SnapshotMoment::Call) {
             watch_writes(&mut self.call_sites, pid, &one.buffers, &buffers);

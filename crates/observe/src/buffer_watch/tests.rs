@@ -1,4 +1,7 @@
-//! Tests of the credit for searches.
+//! Tests of the credit for searches and of what snapshots note.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 use super::*;
 
@@ -45,4 +48,26 @@ fn an_exact_watch_searches_at_each_fork() {
     watch.begin(pid);
     (0..3).for_each(|_| drop(watch.snapshot(pid, SnapshotMoment::Fork)));
     assert_eq!(watch.blind_spot(), None);
+}
+
+/// The memory of a process whose first thread has ended is read through another thread.
+#[test]
+fn a_snapshot_of_a_thread_is_noted_for_its_process() {
+    const SCRIPT: &str = "import threading\n\
+        threading.Thread(target=lambda: (print(threading.get_native_id(), flush=True), input())).start()";
+    let mut python = Command::new("python3");
+    let python = python.args(["-c", SCRIPT]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut child = python.expect("python3 starts");
+    let mut line = String::new();
+    let read = BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line);
+    // The search is cut, which the snapshot after it finds.
+    set_search_time(Duration::ZERO);
+    ProcessBuffers::default().snapshot(child.id());
+    let (thread, mut watch) = (line.trim().parse().expect("a TID"), BufferWatch::new());
+    watch.snapshot(thread, SnapshotMoment::Signal);
+    child.kill().expect("a signal");
+    child.wait().expect("its end");
+    read.expect("a line");
+    assert_ne!(thread, child.id());
+    assert_eq!(watch.take_unsearched(), BTreeSet::from([child.id()]));
 }
