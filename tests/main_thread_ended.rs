@@ -3,6 +3,8 @@
 mod common;
 #[path = "peek_flush/programs.rs"]
 mod programs;
+#[path = "common/trace.rs"]
+mod trace;
 
 use std::process::Command;
 
@@ -62,4 +64,36 @@ fn run_writes_what_it_holds() {
     common::wait_for("the rescued lines", || !killed.out().is_empty());
     assert_eq!(killed.end(), Some(128 + 15));
     assert_eq!(killed.out(), "one\ntwo\n");
+}
+
+/// Prints without a newline, at which musl would flush, and ends its main thread. The other thread prints the rest, and ends as the
+/// argument says: `r`eturns to musl, which flushes, or ends the `p`rocess or only itself, the last `t`hread, without a flush.
+const LAST_THREAD: &str = "#include <pthread.h>\n#include <stdio.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n\
+    static void *rest(void *how) {\n\
+        usleep(200000);\n\
+        printf(\"second half\");\n\
+        if (*(char *)how == 'p') _exit(0);\n\
+        if (*(char *)how == 't') syscall(SYS_exit, 0);\n\
+        return NULL; }\n\
+    int main(int words, char **word) {\n\
+        pthread_t thread;\n\
+        printf(\"first half \");\n\
+        if (words < 2 || pthread_create(&thread, NULL, rest, word[1])) return 1;\n\
+        pthread_exit(NULL); }\n";
+
+#[test]
+fn trace_reads_the_buffers_at_the_end_of_the_last_thread() {
+    const TEST: &str = "trace_reads_the_buffers_at_the_end_of_the_last_thread";
+    trace::for_each_engine(|engine, dir| {
+        let Some(program) = trace::compile_by("musl-gcc", dir, "last", LAST_THREAD, &["-static"]) else {
+            return common::skip(TEST, "there is no musl-gcc");
+        };
+        let verdict = |how: &str| trace::verdict(engine, dir, &[trace::path(&program), how]).0;
+        let flushed = verdict("r");
+        assert!(flushed.starts_with("Nothing is wrong with "), "{engine}: {flushed}");
+        for how in ["p", "t"] {
+            let lost = verdict(how);
+            assert!(lost.contains("22 bytes"), "{engine} {how}: {lost}");
+        }
+    });
 }

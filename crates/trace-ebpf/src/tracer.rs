@@ -5,6 +5,7 @@
 //!
 //! The command is stopped from its execve(2) until its breakpoints are set. Its children run already when that event arrives.
 
+mod exit_stops;
 mod go_stops;
 mod image_checks;
 mod threads;
@@ -17,14 +18,14 @@ use std::time::{Duration, Instant};
 use weir_model::trace::{Buffer, IN_VFORK, SnapshotMoment};
 use weir_sys::clock::now_ns;
 use weir_sys::ptrace::{self, PtraceStop, new_tid};
-use weir_sys::{Error, executable, limits, proc};
+use weir_sys::{Error, executable, limits};
 use weir_trace_api::breakpoint_traps::{self, BreakpointTraps, TrapKind};
 use weir_trace_api::{BufferSnapshots, RawEvent, RawEventKind};
 use weir_walkers::needs_stops;
 
 use crate::command_start::{self, CommandStart};
 use crate::exit_writes::ExitWrites;
-use crate::go_exit_watch::{self, GoExitWatches};
+use crate::go_exit_watch::GoExitWatches;
 use crate::load::{ProcessMap, unusable};
 use crate::tracer_requests::{FirstStop, TracerHandle, TracerRequest};
 use crate::tracer_wakeup::{self, SigchldBlocked, TracerWakeup};
@@ -60,6 +61,7 @@ pub(super) fn run_beside<T>(
             exit_writes: ExitWrites::default(),
             strangers: HashSet::new(),
             ended: HashSet::new(),
+            ended_alone: HashSet::new(),
             launchers: HashSet::new(),
             ran_before: HashMap::new(),
             has_fork_watches: false,
@@ -94,6 +96,8 @@ struct Tracer<'a> {
     strangers: HashSet<u32>,
     /// Tracees that have ended.
     ended: HashSet<u32>,
+    /// Threads that have ended by their own exit(2) before others of their process, until that is reported.
+    ended_alone: HashSet<u32>,
     /// Tracees that run the command's launcher (env, timeout …), and their children until their execve(2).
     launchers: HashSet<u32>,
     /// Tracees that ran before the trace, in their first image, and when all their threads were tracees (CLOCK_MONOTONIC).
@@ -174,7 +178,7 @@ impl Tracer<'_> {
         // The event of its execve(2) may be handled later.
         self.ended.extend(self.go_exit_watches.process_of(tid));
         self.go_exit_watches.remove(tid);
-        self.exit_writes.forget(tid);
+        self.forget_exit(tid);
         self.launchers.remove(&tid);
         self.ran_before.remove(&tid);
         self.command_start.remove(tid);
@@ -235,6 +239,7 @@ impl Tracer<'_> {
         self.executing.remove(&pid);
         self.ran_before.remove(&pid);
         self.exit_writes.forget(pid);
+        self.ended_alone.remove(&pid);
         self.awaiting_library.retain(|(other, _)| *other != pid);
         let is_command = self.stopping_at_exec.take_if(|command| *command == pid).is_some();
         // A child of a debugger would be traced by weir, as all children of a tracee, and then not by the debugger.
@@ -289,27 +294,6 @@ impl Tracer<'_> {
         traps.map(|traps| self.tracees.insert(pid, traps));
         let _cached = self.snapshots.snapshot(pid, SnapshotMoment::Sample);
         self.command_start.reached(pid);
-    }
-
-    /// Takes the snapshot at the exit stop of a process's first thread. The memory is mapped until the last thread exits.
-    fn on_exit(&mut self, tid: u32) {
-        self.tracees.insert(tid, BreakpointTraps::none());
-        self.exit_writes.note(tid);
-        if proc::process_of(tid).is_some_and(|process| process != tid) {
-            return;
-        }
-        // The first thread also exits when another one calls execve(2).
-        if self.threads.contains_key(&tid) || self.executing.contains(&tid) {
-            return;
-        }
-        let status = ptrace::event_message(tid).unwrap_or(0);
-        let moment = match () {
-            // Another thread may call execve(2) without a breakpoint.
-            () if self.has_threads(tid) => go_exit_watch::moment(tid, status),
-            () if status & 0x7f == 0 => SnapshotMoment::Exit,
-            () => SnapshotMoment::Signal,
-        };
-        self.snapshot(tid, moment, moment);
     }
 
     fn process_of(&self, tid: u32) -> u32 {
@@ -377,8 +361,7 @@ impl Tracer<'_> {
     /// As [`Self::snapshot`], of a thread that blocks in the system call `blocked_in`.
     fn snapshot_in(&mut self, blocked_in: &str, tid: u32, moment: SnapshotMoment, search: SnapshotMoment) {
         let pid = self.process_of(tid);
-        let mut buffers = self.snapshots.snapshot(pid, search);
-        self.exit_writes.remove_from(moment, pid, tid, &mut buffers);
+        let buffers = self.snapshots.snapshot(pid, search);
         if !buffers.is_empty() {
             self.emit(pid, RawEventKind::buffers(pid, moment, buffers, blocked_in.into()));
         }
