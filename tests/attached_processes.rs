@@ -140,6 +140,39 @@ fn weir_does_not_trace_itself() {
     assert!(!names.contains(&"weir") && names.contains(&"sh"), "{names:?}");
 }
 
+/// Starts a hundred processes, to which weir attaches first, and then 300 that each write a file two seconds later.
+const BEGINNERS: &str = "i=0; while [ $i -lt 100 ]; do sleep 30 & sleeps=\"$sleeps $!\"; i=$((i+1)); done\n\
+    (i=0; while [ $i -lt 300 ]; do\n\
+        (sleep 2; echo x > begun.$i) &\n\
+        i=$((i+1)); [ $((i % 5)) -ne 0 ] || sleep 0.02\n\
+    done; wait) &\n\
+    echo > ready; wait $!; kill $sleeps; exit 0";
+
+#[test]
+fn processes_that_begin_while_weir_attaches_are_recorded() {
+    if !is_root() {
+        let test = "processes_that_begin_while_weir_attaches_are_recorded";
+        return common::skip(test, "the eBPF engine needs root");
+    }
+    let dir = disk_dir();
+    let mut shell = Command::new("sh");
+    shell.current_dir(dir.path()).args(["-c", BEGINNERS]).stdin(Stdio::null()).stdout(Stdio::null());
+    let shell = KillOnDrop(shell.spawn().expect("sh"));
+    common::wait_for("the first processes", || dir.path().join("ready").exists());
+    let pid = shell.0.id().to_string();
+    let trace = ["trace", "-q", "--exact", "--engine", "ebpf", "--json", "t.json", "--pid", &pid];
+    let output = run(dir.path(), &trace);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document = trace::document(dir.path());
+    let paths = trace::list(&document, "streams").iter().filter_map(|stream| stream["path"].as_str());
+    let numbers = paths.filter_map(|path| path.rsplit_once("/begun.")?.1.parse::<u32>().ok());
+    let mut begun: Vec<u32> = numbers.collect();
+    begun.sort_unstable();
+    // Those that wrote before weir attached are missing.
+    let first = *begun.first().expect("a process is recorded");
+    assert_eq!(begun, (first..300).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_process_that_is_blocked_in_one_call_has_a_stream() {
     let dir = disk_dir();

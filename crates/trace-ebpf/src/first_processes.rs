@@ -3,13 +3,16 @@
 use weir_sys::clock::now_ns;
 use weir_sys::process_access::check_answers;
 use weir_sys::process_identity::ProcessIdentity;
-use weir_sys::{Error, process_status};
+use weir_sys::{Error, process_stat, process_status};
 use weir_trace_api::{EventSink, RawEvent, RawEventKind};
 
 use super::EbpfBackend;
 use super::libraries;
 use super::shared_types::{self, ProcessState};
 use super::tracer_requests::TracerHandle;
+
+/// How often to list the processes, which may create others before they are in the kernel's map. A list without new ones ends this.
+const MAX_ROUNDS: usize = 50;
 
 impl EbpfBackend {
     /// Announces the processes that are traced from the start, and returns them. Adds them to the kernel's map unless the
@@ -21,23 +24,29 @@ impl EbpfBackend {
         sink: &mut EventSink<'_>,
         tracer: &TracerHandle,
     ) -> Result<Vec<u32>, Error> {
-        let processes = if is_command { vec![ProcessIdentity::of(root)] } else { running(root) };
-        let start = now_ns();
         let mut added = Vec::new();
-        for process in processes {
-            let pid = process.pid();
-            if !is_command {
-                self.add_running(pid)?;
+        let mut processes = if is_command { vec![ProcessIdentity::of(root)] } else { running(root) };
+        for _round in 0..MAX_ROUNDS {
+            let start = now_ns();
+            for process in processes {
+                let pid = process.pid();
+                if !is_command {
+                    self.add_running(pid)?;
+                }
+                // The kernel programs forget a process at its end, but only one that they know.
+                if pid != root && !process.is_current() {
+                    self.loaded.remove_process(pid);
+                    continue;
+                }
+                added.push(pid);
+                sink(RawEvent { ns: start, pid, tid: pid, kind: RawEventKind::Begin });
+                if let Some(before) = self.first_totals.read(pid, is_command) {
+                    sink(RawEvent { ns: start, pid, tid: pid, kind: RawEventKind::Totals(before) });
+                }
             }
-            // The kernel programs forget a process at its end, but only one that they know.
-            if pid != root && !process.is_current() {
-                self.loaded.remove_process(pid);
-                continue;
-            }
-            added.push(pid);
-            sink(RawEvent { ns: start, pid, tid: pid, kind: RawEventKind::Begin });
-            if let Some(before) = self.first_totals.read(pid, is_command) {
-                sink(RawEvent { ns: start, pid, tid: pid, kind: RawEventKind::Totals(before) });
+            processes = if is_command { Vec::new() } else { self.unknown_processes(root, &added) };
+            if processes.is_empty() {
+                break;
             }
         }
         if !is_command {
@@ -48,6 +57,14 @@ impl EbpfBackend {
             tracer.settle();
         }
         Ok(added)
+    }
+
+    /// Returns the descendants that a process created before it was in the kernel's map. The kernel programs follow the later ones.
+    fn unknown_processes(&self, root: u32, added: &[u32]) -> Vec<ProcessIdentity> {
+        let is_known = |pid: u32| added.contains(&pid) || self.loaded.processes.get(&pid, 0).is_ok();
+        // The kernel programs have removed a process that they followed and that exits.
+        let exits = |pid: u32| process_stat::read(pid).is_none_or(|stat| stat.is_exiting);
+        running(root).into_iter().filter(|one| !is_known(one.pid()) && !exits(one.pid())).collect()
     }
 
     fn add_running(&mut self, pid: u32) -> Result<(), Error> {
