@@ -1,7 +1,7 @@
 //! Fork, exec and exit: creates the recording's processes, copies descriptor tables to children, and closes a
 //! process with its totals and times.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::HashSet;
 use weir_model::Untrusted;
@@ -33,7 +33,7 @@ impl Recorder {
             if self.in_global_gap || self.live_process(pid, at_s).gaps.in_gap() {
                 fd_revalidation::mark_stale(&mut copy);
             }
-            Arc::new(std::sync::Mutex::new(copy))
+            Arc::new(Mutex::new(copy))
         };
         let process = self.new_process(child, Some(pid), at_s);
         // The kernel's counters of a new process begin at 0, even if their first report comes late.
@@ -55,6 +55,11 @@ impl Recorder {
         live.image += u32::from(!becomes_command);
         live.writes_after_fork = 0;
         let (number, process) = (live.image, live.process);
+        // The kernel gives the process a table of its own (begin_new_exec() in fs/exec.c), so the others keep their descriptors.
+        if Arc::strong_count(&live.descriptors) > 1 {
+            let own = live.descriptors.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            live.descriptors = Arc::new(Mutex::new(own));
+        }
         self.with_table(pid, |table, files| {
             // Descriptors from a gap may have close-on-exec set, so they are read again.
             if !files.kernel_reports_files && table.values().any(|descriptor| descriptor.stale) {
@@ -147,7 +152,34 @@ fn image_of(pid: u32) -> Image {
 
 #[cfg(test)]
 mod tests {
+    use weir_model::trace::Op;
+    use weir_trace_api::{RawCall, RawEvent, RawEventKind};
+
     use super::*;
+
+    /// A child of clone(2) with CLONE_FILES.
+    #[test]
+    fn an_execve_closes_no_descriptor_of_a_process_that_shared_its_table() {
+        const PARENT: u32 = 4_194_305; // above the kernel's largest PID
+        const CHILD: u32 = PARENT + 1;
+        let mut recorder = Recorder::new(0, true);
+        let mut record = |ns, pid, kind| recorder.record(RawEvent { ns, pid, tid: pid, kind });
+        let flags = libc::O_WRONLY | libc::O_CLOEXEC;
+        let open = RawCall::new(Op::Openat, [0, 0, flags as u64, 0, 0, 0], 3);
+        record(10, PARENT, RawEventKind::Call(RawCall { paths: vec!["/d/log".into()], ..open }));
+        record(20, PARENT, RawEventKind::Fork { child: CHILD, shares_files: true });
+        let exec = RawEventKind::Exec { exe: "/bin/true".into(), comm: "true".into(), argv: Vec::new() };
+        record(30, CHILD, exec);
+        for (ns, pid) in [(40, PARENT), (50, CHILD)] {
+            record(ns, pid, RawEventKind::Call(RawCall::new(Op::Write, [3, 0, 5, 0, 0, 0], 5)));
+        }
+        let output = recorder.finish();
+        let written = |pid| {
+            let stream = output.streams.iter().find(|stream| stream.pid == pid).expect("a stream");
+            output.files[stream.file as usize].path.exact().to_string()
+        };
+        assert_eq!((written(PARENT).as_str(), written(CHILD).as_str()), ("/d/log", "descriptor 3"));
+    }
 
     #[test]
     fn cut_arguments_are_completed_or_marked() {
