@@ -1,5 +1,7 @@
 //! Calls that change names or sync files, in sampling gaps: without them a finding about a rename or a sync can be missing.
 
+use std::collections::HashSet;
+
 use weir_model::Direction;
 use weir_model::trace::{EventKind, Process};
 use weir_model::{StreamKind, Untrusted};
@@ -29,15 +31,14 @@ pub(crate) fn unrecorded_calls(output: &RecorderOutput) -> Option<String> {
         };
         gaps.iter().map(within).sum::<f64>() > MIN_PART * (until_s - process.started_s)
     };
-    let writes = |process: &&Process| {
-        output.streams.iter().any(|stream| {
-            let kind = output.files.get(stream.file as usize).map(|file| file.kind);
-            stream.pid == process.pid && stream.direction == Direction::Out && kind == Some(StreamKind::File)
-        })
-    };
+    let outputs = output.streams.iter().filter(|stream| {
+        let kind = output.files.get(stream.file as usize).map(|file| file.kind);
+        stream.direction == Direction::Out && kind == Some(StreamKind::File)
+    });
+    let writers: HashSet<u32> = outputs.map(|stream| stream.pid).collect();
     let processes = output.processes.iter();
     let named: Vec<(&Untrusted, u32)> = processes
-        .filter(writes)
+        .filter(|process| writers.contains(&process.pid))
         .filter(is_partly_recorded)
         .map(|process| (process.comm(), process.pid))
         .collect();

@@ -1,8 +1,10 @@
 //! The room for bytes in a written file. Bytes that a process wrote in gaps and that exceed the file's size went to other files, which
 //! it opened and closed there, perhaps by the same descriptor. Bytes of no known stream went to the files that have room for them.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
+use foldhash::HashSet;
 use weir_model::trace::OpenFile;
 use weir_model::{Direction, StreamKind};
 use weir_sys::open_files::current_size;
@@ -21,21 +23,26 @@ type Missing = Vec<(Option<GapStream>, KernelTotal)>;
 /// write the bytes of others again.
 type RoomKey = (u64, u64, Option<u32>);
 
-/// The rooms that were computed, without the bytes that were given to streams since. None is no limit.
-type Rooms = BTreeMap<RoomKey, Option<u64>>;
+/// The rooms of a process's files.
+struct Rooms {
+    /// The indices of the process's streams.
+    streams: BTreeMap<RoomKey, Vec<usize>>,
+    /// The rooms that were computed, without the bytes that were given to streams since. None is no limit.
+    computed: BTreeMap<RoomKey, Option<u64>>,
+}
 
 impl Recorder {
     /// Moves the bytes that a file has no room for from its stream to the unknown stream, with their share of the calls; then those
     /// of the unknown stream to the files that the process wrote and that have room for just these.
     pub(super) fn move_excess(&self, pid: u32, direction: Direction, missing: &mut Missing) {
-        if direction != Direction::Out {
+        if direction != Direction::Out || missing.is_empty() {
             return;
         }
-        let mut rooms = Rooms::new();
+        let mut rooms = self.rooms_of_process(pid);
         let mut excess = KernelTotal::default();
         for (stream, sum) in missing.iter_mut() {
             let Some((_, Some((_, file)), _)) = *stream else { continue };
-            let Some(Some(room)) = self.room_of(&mut rooms, pid, file) else { continue };
+            let Some(Some(room)) = self.room_of(&mut rooms, file) else { continue };
             let bytes = sum.bytes.saturating_sub(*room);
             *room -= sum.bytes - bytes;
             if bytes == 0 {
@@ -58,15 +65,16 @@ impl Recorder {
         let unknown = missing.iter().find(|(stream, _)| stream.is_none()).map(|(_, sum)| *sum);
         let Some(unknown) = unknown.filter(|sum| sum.bytes > 0 && sum.calls > 0) else { return };
         let mut streams: BTreeMap<RoomKey, (GapStream, u64)> = BTreeMap::new();
+        let written_by_others = LazyCell::new(|| self.inodes_of_other_writers(pid));
         let own = self.streams.of_process(pid).iter().map(|&index| &self.streams.all[index]);
         let own = own.filter(|stream| stream.direction == Direction::Out && stream.is_known());
         let own = own.map(|stream| (stream.image, Some((stream.fd, stream.file)), Direction::Out));
         for stream in own.chain(missing.iter().filter_map(|(stream, _)| *stream)) {
             let Some((_, file)) = stream.1 else { continue };
             let Some(key) = self.room_key(file) else { continue };
-            if let Some(Some(room)) = self.room_of(rooms, pid, file)
+            if let Some(Some(room)) = self.room_of(rooms, file)
                 && *room > 0
-                && !self.is_written_by_others(pid, file)
+                && !written_by_others.contains(&(key.0, key.1))
             {
                 // The latest opening is the one that the process still used.
                 streams.insert(key, (stream, *room));
@@ -92,6 +100,16 @@ impl Recorder {
         }
     }
 
+    fn rooms_of_process(&self, pid: u32) -> Rooms {
+        let mut streams: BTreeMap<RoomKey, Vec<usize>> = BTreeMap::new();
+        for &index in self.streams.of_process(pid) {
+            if let Some(key) = self.room_key(self.streams.all[index].file) {
+                streams.entry(key).or_default().push(index);
+            }
+        }
+        Rooms { streams, computed: BTreeMap::new() }
+    }
+
     /// Returns what limits the bytes of a regular file's stream.
     fn room_key(&self, file: u32) -> Option<RoomKey> {
         let open_file = self.files.all.get(file as usize).filter(|_| self.files.is_regular(file))?;
@@ -99,19 +117,19 @@ impl Recorder {
     }
 
     /// Returns the room of a regular file's stream, which is computed once.
-    fn room_of<'r>(&self, rooms: &'r mut Rooms, pid: u32, file: u32) -> Option<&'r mut Option<u64>> {
+    fn room_of<'r>(&self, rooms: &'r mut Rooms, file: u32) -> Option<&'r mut Option<u64>> {
         let key = self.room_key(file)?;
-        Some(rooms.entry(key).or_insert_with(|| self.room(pid, file)))
+        let own = rooms.streams.get(&key).map_or(&[][..], Vec::as_slice);
+        Some(rooms.computed.entry(key).or_insert_with(|| self.room(own, file)))
     }
 
     /// Returns how many bytes a file has beyond those that were observed. None if that is no limit: the process has written a part
     /// of the file twice, or the size is unknown. With O_APPEND, seeks do not matter, and all openings write behind each other.
-    fn room(&self, pid: u32, file: u32) -> Option<u64> {
+    /// `own` are the indices of the process's streams that share the room.
+    fn room(&self, own: &[usize], file: u32) -> Option<u64> {
         let open_file = self.files.all.get(file as usize)?;
         let size = current_size(open_file)?;
-        let key = self.room_key(file);
-        let own = self.streams.of_process(pid).iter().map(|&index| &self.streams.all[index]);
-        let own = own.filter(|stream| self.room_key(stream.file) == key);
+        let own = own.iter().map(|&index| &self.streams.all[index]);
         let (mut observed, mut openings, mut truncates) = (0_u64, 0, false);
         for stream in own {
             if stream.direction == Direction::Out {
@@ -128,12 +146,12 @@ impl Recorder {
         is_limit.then(|| size.saturating_sub(observed))
     }
 
-    /// Returns whether another process wrote to the inode of a file.
-    fn is_written_by_others(&self, pid: u32, file: u32) -> bool {
-        let inode = |file: u32| self.files.all.get(file as usize).map(|file| (file.dev, file.ino));
+    /// Returns the inodes to which other processes wrote.
+    fn inodes_of_other_writers(&self, pid: u32) -> HashSet<(u64, u64)> {
         let others = self.streams.all.iter().filter(|stream| stream.pid != pid);
-        let mut writers = others.filter(|stream| stream.direction == Direction::Out && stream.bytes > 0);
-        writers.any(|stream| inode(stream.file) == inode(file))
+        let writers = others.filter(|stream| stream.direction == Direction::Out && stream.bytes > 0);
+        let files = writers.filter_map(|stream| self.files.all.get(stream.file as usize));
+        files.map(|file| (file.dev, file.ino)).collect()
     }
 }
 

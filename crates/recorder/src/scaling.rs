@@ -70,8 +70,11 @@ pub(super) fn missing_by_stream<K: Copy>(
     let (mut calls, bytes) = (part(calls, |one| one.calls), part(bytes, |one| one.bytes));
     for index in 0..calls.len() {
         // A stream with bytes has at least one call.
+        if bytes[index] == 0 || calls[index] > 0 {
+            continue;
+        }
         let most = (0..calls.len()).max_by_key(|other| calls[*other]).filter(|most| calls[*most] > 1);
-        if let Some(most) = most.filter(|_| bytes[index] > 0 && calls[index] == 0) {
+        if let Some(most) = most {
             calls[most] -= 1;
             calls[index] = 1;
         }
