@@ -321,9 +321,12 @@ impl Sampler<'_, '_> {
     /// Removes a process that has ended, and emits its end if `exit` is known.
     fn remove_process(&mut self, pid: u32, exit: Option<Exit>, now: u64) {
         let Some(mut process) = self.processes.remove(&pid) else { return };
-        // A zombie still has its counters.
-        process.totals = proc::io(pid).map_or(process.totals, |io| io.since(process.before));
-        process.times = proc::cpu_times_ns(pid).unwrap_or(process.times);
+        // A zombie still has its counters. Without one they can be those of another process that has got the number.
+        let (io, times) = (proc::io(pid), proc::cpu_times_ns(pid));
+        if process.identity.is_current() {
+            process.totals = io.map_or(process.totals, |io| io.since(process.before));
+            process.times = times.unwrap_or(process.times);
+        }
         self.emit_gap(pid, &process, now);
         let (user_ns, system_ns) = process.times;
         let usage = ResourceUsage { user_ns, system_ns, ..ResourceUsage::default() };

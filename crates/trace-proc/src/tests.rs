@@ -25,6 +25,48 @@ impl BufferSnapshots for LastSnapshot {
     }
 }
 
+/// Snapshots of processes without buffers.
+struct NoBuffers;
+
+impl BufferSnapshots for NoBuffers {
+    fn snapshot(&mut self, _pid: u32, _moment: SnapshotMoment) -> Vec<Buffer> {
+        Vec::new()
+    }
+}
+
+fn sampler<'s, 'c>(sink: &'s mut EventSink<'c>, snapshots: &'s mut dyn BufferSnapshots) -> Sampler<'s, 'c> {
+    Sampler {
+        sink,
+        snapshots,
+        processes: HashMap::new(),
+        report: BackendReport::default(),
+        blind_spots: blind_spots(),
+        executing: ExecutingProcesses::default(),
+    }
+}
+
+#[test]
+fn the_last_totals_are_not_those_of_the_next_process_with_the_number() {
+    let mut child = Command::new("true").spawn().expect("true");
+    let ended = ProcessIdentity::of(child.id());
+    child.wait().expect("its end");
+    let own = std::process::id();
+    for (identity, has_totals) in [(ProcessIdentity::of(own), true), (ended, false)] {
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let sink_events = Arc::clone(&events);
+        let mut sink = move |event: RawEvent| sink_events.lock().expect("one thread").push(event.kind);
+        let (mut snapshots, now) = (NoBuffers, now_ns());
+        let mut sampler = sampler(&mut sink, &mut snapshots);
+        // Of a new process all totals count.
+        sampler.add_process(own, None, now, true);
+        sampler.processes.get_mut(&own).expect("it was added").identity = identity;
+        sampler.remove_process(own, None, now);
+        let last = events.lock().expect("one thread").pop();
+        let Some(RawEventKind::Totals(totals)) = last else { panic!("{last:?}") };
+        assert_eq!(totals != IoTotals::default(), has_totals, "{totals:?}");
+    }
+}
+
 #[test]
 fn a_number_that_changes_during_a_sample_gives_no_buffers() {
     let child = Command::new("sleep").arg("100").spawn().expect("sleep");
@@ -35,14 +77,8 @@ fn a_number_that_changes_during_a_sample_gives_no_buffers() {
     let events = Arc::new(Mutex::new(Vec::new()));
     let sink_events = Arc::clone(&events);
     let mut sink = move |event: RawEvent| sink_events.lock().expect("one thread").push(event.kind);
-    let mut sampler = Sampler {
-        sink: &mut sink,
-        snapshots: &mut LastSnapshot(child),
-        processes: HashMap::new(),
-        report: BackendReport::default(),
-        blind_spots: blind_spots(),
-        executing: ExecutingProcesses::default(),
-    };
+    let mut snapshots = LastSnapshot(child);
+    let mut sampler = sampler(&mut sink, &mut snapshots);
     sampler.add_process(pid, None, now_ns(), false);
     let begun = events.lock().expect("one thread").len();
     sampler.sample_process(pid, now_ns());
