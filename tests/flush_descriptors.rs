@@ -66,8 +66,8 @@ fn a_background_flush_to_a_terminal_that_stops_such_jobs_ends() {
 
 /// Keeps bytes for a file, and for standard output, which it closes.
 const FILE_AND_CLOSED: &str = "#include <stdio.h>\n#include <unistd.h>\n\
-    int main(void) { setvbuf(stdout, 0, _IOFBF, 4096); printf(\"on closed\\n\"); close(1);\n\
-    fputs(\"in a file\\n\", fopen(\"log\", \"w\"));\n\
+    int main(void) { setvbuf(stdout, 0, _IOFBF, 4096); printf(\"on closed\\n\");\n\
+    fputs(\"in a file\\n\", fopen(\"log\", \"w\")); close(1);\n\
     fclose(fopen(\"ready\", \"w\")); for (;;) pause(); }\n";
 
 #[test]
