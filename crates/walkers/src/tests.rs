@@ -193,9 +193,9 @@ fn a_changing_stream_is_read_again_or_rejected() {
 }
 
 /// Memory that counts its reads.
-struct Counted {
-    memory: TestMemory,
-    reads: Cell<usize>,
+pub(crate) struct Counted {
+    pub memory: TestMemory,
+    pub reads: Cell<usize>,
 }
 
 impl Memory for Counted {

@@ -1,6 +1,8 @@
 //! The objects that are in use: variables, objects on the stacks of goroutines, and allocated objects of the heap. An object
 //! elsewhere is in memory that was freed, for example a stack that has grown or ended.
 
+use std::ops::Range;
+
 use weir_sys::maps::{MappedRegion, MappingKind};
 use weir_sys::memory::Memory;
 
@@ -12,6 +14,8 @@ use crate::heap_search::{touched_outside, touched_part};
 const PAGE: u64 = 8192;
 /// Bounds the size of a span.
 const MAX_PAGES: u64 = 1 << 20;
+/// Bounds the time for crafted memory: each object is in one span, and few other data look like a span of one.
+const MAX_SPANS: usize = 65_536;
 /// Offset of `startAddr` in `mspan`, and the size up to `limit`.
 const SPAN_START: u64 = 24;
 const SPAN_BYTES: usize = 160;
@@ -32,13 +36,21 @@ pub(super) enum Use {
     Unknown,
 }
 
+/// A structure that can be an `mspan`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct KnownSpan {
+    address: u64,
+    /// The memory of its objects when it was found: only its own objects need a read of it.
+    memory: Range<u64>,
+}
+
 /// The goroutines and the spans of a process.
 #[derive(Debug, Default)]
 pub(super) struct LiveObjects {
     pub goroutines: Vec<Goroutine>,
     /// All goroutines are known.
     pub is_complete: bool,
-    spans: Vec<u64>,
+    spans: Vec<KnownSpan>,
     /// All spans that contain one of the objects are known.
     has_all_spans: bool,
     variables: Vec<(u64, u64)>,
@@ -75,13 +87,16 @@ impl LiveObjects {
     fn sort(&mut self) {
         self.goroutines.sort_by_key(|one| one.address);
         self.goroutines.dedup();
-        self.spans.sort_unstable();
+        self.spans.sort_by_key(|one| one.address);
         self.spans.dedup();
     }
 
     /// Searches the memory for the spans that contain some objects, and for the goroutines if their list is not known.
     pub fn search(pid: u32, memory: &dyn Memory, list: Option<u64>, objects: &[u64]) -> LiveObjects {
         let mut found = LiveObjects::without_spans(pid, memory, list);
+        let mut objects = objects.to_vec();
+        objects.sort_unstable();
+        let objects = objects.as_slice();
         let is_listed = !found.goroutines.is_empty();
         // The spans are not in the heap that has the objects. A search of a heap of 100 MB would not reach them in time.
         let mut rest = None;
@@ -89,7 +104,7 @@ impl LiveObjects {
             let left = touched_outside(pid, memory, objects, MAX_SEARCH, |start, data| {
                 found.add_spans(objects, start, data);
             });
-            found.has_all_spans = left.is_none() && !found.spans.is_empty();
+            found.has_all_spans = left.is_none() && (1..MAX_SPANS).contains(&found.spans.len());
         }
         if found.spans.is_empty() {
             rest = touched_part(pid, memory, 0, MAX_SEARCH, |start, data| {
@@ -104,17 +119,19 @@ impl LiveObjects {
         found
     }
 
-    /// Adds the addresses of possible spans that contain one of the objects.
+    /// Adds the possible spans that contain one of the objects, which are in ascending order.
     fn add_spans(&mut self, objects: &[u64], start: u64, data: &[u8]) {
-        let (lowest, highest) = (objects.iter().min(), objects.iter().max());
+        let (lowest, highest) = (objects.first(), objects.last());
         let (lowest, highest) = (lowest.copied().unwrap_or(u64::MAX), highest.copied().unwrap_or(0));
         let words = data.as_chunks().0;
         for (index, value) in words.iter().map(|value| u64::from_le_bytes(*value)).enumerate() {
             if value % PAGE == 0 && value <= highest && value + PAGE * MAX_PAGES > lowest {
                 let pages = words.get(index + 1).map_or(0, |word| u64::from_le_bytes(*word));
-                let span = value..value + PAGE * pages.min(MAX_PAGES);
-                if objects.iter().any(|object| span.contains(object)) {
-                    self.spans.push(start + 8 * index as u64 - SPAN_START);
+                let memory = value..value + PAGE * pages.min(MAX_PAGES);
+                let next = objects.get(objects.partition_point(|object| *object < value));
+                let has_object = pages <= MAX_PAGES && next.is_some_and(|object| memory.contains(object));
+                if has_object && self.spans.len() < MAX_SPANS {
+                    self.spans.push(KnownSpan { address: start + 8 * index as u64 - SPAN_START, memory });
                 }
             }
         }
@@ -171,7 +188,8 @@ impl LiveObjects {
     }
 
     fn in_heap<'a>(&'a self, memory: &'a dyn Memory, object: u64) -> impl Iterator<Item = HeapObject> + 'a {
-        self.spans.iter().filter_map(move |span| object_in_span(memory, *span, object))
+        let spans = self.spans.iter().filter(move |span| span.memory.contains(&object));
+        spans.filter_map(move |span| object_in_span(memory, span.address, object))
     }
 
     fn is_variable(&self, object: u64) -> bool {
@@ -253,10 +271,12 @@ fn swept(generation: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
     use crate::runtimes::go::functions::GoFunctions;
     use crate::runtimes::go::suspended;
-    use crate::tests::{BASE, TestMemory};
+    use crate::tests::{BASE, Counted, TestMemory};
 
     #[test]
     fn a_span_that_waits_for_its_sweep_counts_as_older() {
@@ -266,6 +286,7 @@ mod tests {
 
     const START: u64 = 0xc0_0000_0000;
     const OBJECT: u64 = START + 2 * 1024;
+    const SPAN: KnownSpan = KnownSpan { address: BASE, memory: START..START + PAGE };
 
     /// Returns a span at [`BASE`] of 8 objects, with the index of the first free one and the bits of allocated and marked ones.
     fn span(first_free: u64, allocated: u64, marked: u64) -> TestMemory {
@@ -288,6 +309,44 @@ mod tests {
         assert_eq!(used(span(0, 0, 1 << 2)), Use::Used, "the last collection has reached it");
     }
 
+    /// Returns memory at [`BASE`] with spans of one page each, and an object of each.
+    fn spans(count: u64) -> (TestMemory, Vec<u64>) {
+        let mut bytes = Vec::new();
+        for index in 0..count {
+            let (mut one, offset) = (span(3, 0, 0), 8 * 40 * index);
+            for (word, value) in [(3, START), (8, BASE + 8 * 30), (9, BASE + 8 * 31), (14, START + PAGE)] {
+                let moved = value + if value >= START { PAGE * index } else { offset };
+                one.0[8 * word..8 * word + 8].copy_from_slice(&moved.to_le_bytes());
+            }
+            bytes.extend(one.0);
+        }
+        (TestMemory(bytes), (0..count).map(|index| OBJECT + PAGE * index).collect())
+    }
+
+    #[test]
+    fn only_the_span_of_an_object_is_read_for_it() {
+        const COUNT: usize = 100;
+        let (memory, objects) = spans(COUNT as u64);
+        let mut live = LiveObjects::default();
+        live.add_spans(&objects, BASE, &memory.0);
+        assert_eq!(live.spans.len(), COUNT);
+        let counted = Counted { memory, reads: Cell::new(0) };
+        assert!(objects.iter().all(|object| live.is_in_heap(&counted, *object)));
+        // Its fields, and the bits of the object.
+        assert!(counted.reads.get() <= 3 * COUNT, "{}", counted.reads.get());
+    }
+
+    #[test]
+    fn crafted_memory_has_a_limited_number_of_spans() {
+        let words: Vec<u64> = [START, 1].repeat(MAX_SPANS + 1);
+        let mut live = LiveObjects::default();
+        live.add_spans(&[OBJECT], BASE, &TestMemory::of(&words).0);
+        assert_eq!(live.spans.len(), MAX_SPANS);
+        let mut others = LiveObjects::default();
+        others.add_spans(&[OBJECT], BASE, &TestMemory::of(&[START, MAX_PAGES + 1, START, 0]).0);
+        assert_eq!(others.spans, [], "no span has so many pages, or none");
+    }
+
     #[test]
     fn other_data_with_an_address_of_the_heap_are_no_span() {
         let mut words = vec![0; 40];
@@ -305,9 +364,9 @@ mod tests {
         let use_of = |spans, has_all_spans, object| {
             LiveObjects { spans, has_all_spans, ..LiveObjects::default() }.use_of(&memory, object)
         };
-        assert_eq!(use_of(vec![BASE], true, outside), Use::Freed);
-        assert_eq!(use_of(vec![BASE], false, outside), Use::Unknown);
-        assert_eq!(use_of(vec![BASE], true, OBJECT), Use::Used);
+        assert_eq!(use_of(vec![SPAN], true, outside), Use::Freed);
+        assert_eq!(use_of(vec![SPAN], false, outside), Use::Unknown);
+        assert_eq!(use_of(vec![SPAN], true, OBJECT), Use::Used);
     }
 
     /// The memory of a thread that has ended still names its stack, whose memory the heap may use.
@@ -324,7 +383,7 @@ mod tests {
         let live = LiveObjects {
             goroutines: vec![goroutine],
             is_complete: true,
-            spans: vec![BASE],
+            spans: vec![SPAN],
             ..LiveObjects::default()
         };
         let functions = GoFunctions::default();
