@@ -7,6 +7,8 @@ use crate::copied_memory::{int, structure, word};
 /// Bounds the memory for the tables: no known program has larger ones.
 const MAX_TABLE: u64 = 256 << 20;
 const MAX_NAME: usize = 256;
+/// Bounds the time for a crafted table. Each return of a function adds two entries or three.
+const MAX_STACK_SIZES: usize = 1 << 14;
 /// `pcHeader.magic` of Go 1.16; the later ones are smaller. Earlier versions have other tables.
 const MAGIC_1_16: u32 = 0xffff_fffa;
 const MAGIC_1_18: u32 = 0xffff_fff0;
@@ -103,13 +105,12 @@ impl GoFunction<'_> {
     /// Returns the distance from the stack pointer to the return address at an address of the function. The table has
     /// pairs of a change of the value (zigzag) and the number of bytes of code for which the new value holds.
     pub fn stack_bytes(&self, address: u64) -> Option<u64> {
-        let (mut rest, mut end, mut value, mut first) = (self.stack_sizes, self.entry, -1i64, true);
-        loop {
+        let (mut rest, mut end, mut value) = (self.stack_sizes, self.entry, -1i64);
+        for index in 0..MAX_STACK_SIZES {
             let change = varint(&mut rest)?;
-            if change == 0 && !first {
+            if change == 0 && index > 0 {
                 return None;
             }
-            first = false;
             value = value.wrapping_add((change >> 1) as i64 ^ -((change & 1) as i64));
             // The minimal size of an instruction is 1 on x86-64.
             end = end.checked_add(varint(&mut rest)?)?;
@@ -117,6 +118,7 @@ impl GoFunction<'_> {
                 return u64::try_from(value).ok();
             }
         }
+        None
     }
 }
 
@@ -146,5 +148,15 @@ mod tests {
         assert_eq!(sizes, [Some(0), Some(8), Some(8), Some(64), Some(64), Some(0), None]);
         let cut = GoFunction { stack_sizes: &[2, 1, 16], ..function };
         assert_eq!((cut.stack_bytes(100), cut.stack_bytes(101)), (Some(0), None));
+    }
+
+    #[test]
+    fn a_crafted_table_of_stack_sizes_is_read_in_part() {
+        // 0, and 8 more for each further byte of code.
+        let table = [&[2, 1][..], &[16, 1].repeat(2 * MAX_STACK_SIZES)].concat();
+        let function = GoFunction { entry: 100, name: b"f", stack_sizes: &table };
+        let last = MAX_STACK_SIZES as u64 - 1;
+        let sizes = [last, last + 1].map(|byte| function.stack_bytes(100 + byte));
+        assert_eq!(sizes, [Some(8 * last), None]);
     }
 }

@@ -23,6 +23,8 @@ const METHODS: &[u8] = b"bufio.(*Writer).";
 const MAX_FRAMES: usize = 1024;
 /// Bounds the time for which the process is stopped: a goroutine takes about ten reads of its memory.
 const MAX_GOROUTINES: usize = 10_000;
+/// Bounds the memory for the frames of a goroutine. A deeper stack counts as one in a method.
+const MAX_FRAME_BYTES: u64 = 64 << 20;
 /// The size of a Writer.
 const WRITER_BYTES: u64 = 64;
 
@@ -101,7 +103,9 @@ fn writers_of(
     let Some(outer) = frames.iter().rfind(|frame| frame.name.starts_with(METHODS)) else {
         return Some(Vec::new());
     };
-    let words = search.memory.bytes(used, (outer.end - used + ARGUMENT_BYTES) as usize);
+    let bytes = outer.end.checked_sub(used).filter(|bytes| *bytes <= MAX_FRAME_BYTES)?;
+    (outer.end <= goroutine.high).then_some(())?;
+    let words = search.memory.bytes(used, (bytes + ARGUMENT_BYTES) as usize);
     let words = words.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
     let pointers = words.chain(registers.general);
     let writer = |pointer: u64| {
@@ -109,4 +113,53 @@ fn writers_of(
         (pointer - writer < WRITER_BYTES).then_some(writer)
     };
     Some(pointers.filter_map(writer).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{BASE, TestMemory};
+
+    const TEXT: u64 = 0x40_0000;
+    const WRITER: u64 = 0xc0_0000_1000;
+
+    /// Returns memory with a stack at word 40: a method of a Writer, whose frame has two words, and the outermost function. Also returns
+    /// the tables of these two functions.
+    fn stack_in_a_method() -> (TestMemory, GoFunctions) {
+        let mut memory = TestMemory::of(&[0; 48]);
+        let mut set = |at: usize, bytes: &[u8]| memory.0[at..at + bytes.len()].copy_from_slice(bytes);
+        set(0, &0xffff_fff0u32.to_le_bytes());
+        set(8, b"bufio.(*Writer).ReadFrom\0runtime.goexit\0");
+        // 16 bytes, and none.
+        set(64, &[34, 127, 0, 2, 127, 0]);
+        for (index, entry, name, stack_sizes) in [(0, 0x100, 0, 0), (1, 0x200, 25, 3), (2, 0x300, 0, 0)] {
+            set(80 + 8 * index, &u32::to_le_bytes(entry));
+            set(84 + 8 * index, &(32 * index as u32).to_le_bytes());
+            set(128 + 32 * index + 4, &u32::to_le_bytes(name));
+            set(128 + 32 * index + 16, &u32::to_le_bytes(stack_sizes));
+        }
+        set(8 * 40, &WRITER.to_le_bytes());
+        set(8 * 42, &(TEXT + 0x201).to_le_bytes());
+        let mut module = [0; 30];
+        (module[0], module[22]) = (BASE, TEXT);
+        for (index, at, count) in [(1, 8, 40), (10, 64, 6), (13, 128, 96), (16, 80, 3)] {
+            (module[index], module[index + 1]) = (BASE + at, count);
+        }
+        let functions = GoFunctions::read(&memory, &module).expect("tables");
+        (memory, functions)
+    }
+
+    #[test]
+    fn frames_beyond_the_end_of_a_stack_are_not_read() {
+        let (memory, functions) = stack_in_a_method();
+        let search = FlushSearch { memory: &memory, functions: &functions, writers: [WRITER].into() };
+        let at = |word: u64| BASE + 8 * word;
+        let writers = |high| {
+            let (low, next) = (at(38), TEXT + 0x101);
+            let goroutine = Goroutine { address: 1, low, high, stack_pointer: at(40), next, context: 0 };
+            writers_of(&search, &goroutine, &[])
+        };
+        assert_eq!(writers(at(48)), Some(vec![WRITER]));
+        assert_eq!(writers(at(41)), None, "the return address is beyond the end");
+    }
 }
