@@ -79,10 +79,7 @@ impl FileBufferFacts {
         }
         let constants = sections.bytes(".rodata", MAX_SECTION_BYTES).unwrap_or_default();
         let start = sections.address_and_size(".rodata").map_or(0, |(start, _)| start);
-        let addresses = |name: &[u8]| {
-            let name = [name, b"\0"].concat();
-            memchr::memmem::find_iter(constants, &name).map(|at| start + at as u64).collect()
-        };
+        let addresses = |name: &[u8]| occurrences(constants, name).into_iter().map(|at| start + at as u64).collect();
         FileBufferFacts {
             names: addresses(FILE_BUFFER_TYPE),
             names_of_libcxx: addresses(FILE_BUFFER_OF_LIBCXX),
@@ -90,6 +87,14 @@ impl FileBufferFacts {
             uses_wide: has_wide_buffers(sections),
         }
     }
+}
+
+/// Returns the offsets of a type's name, which ends at a NUL.
+fn occurrences(constants: &[u8], name: &[u8]) -> Vec<usize> {
+    /// Bounds the time for a crafted file: each name costs a search of the type information. A file has one or two.
+    const MAX_NAMES: usize = 16;
+    let name = [name, b"\0"].concat();
+    memchr::memmem::find_iter(constants, &name).take(MAX_NAMES).collect()
 }
 
 fn is_cpp(sections: &ElfSections) -> bool {
@@ -170,5 +175,17 @@ fn has_buffers_of_libcxx(sections: &ElfSections) -> bool {
         // A std::fstream is a type of the program, a std::ofstream one of the library.
         true => has_name(".dynstr") || has_name(".rodata"),
         false => contains_libcxx(sections) && has_name(".rodata"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crafted_file_has_a_limited_number_of_names() {
+        let constants = b"xSt3\0St3a\0St3\0";
+        assert_eq!(occurrences(constants, b"St3"), [1, 10]);
+        assert_eq!(occurrences(&b"St3\0".repeat(1000), b"St3").len(), 16);
     }
 }

@@ -3,7 +3,7 @@
 use weir_sys::memory::Memory;
 
 use super::layout::PythonLayout;
-use super::objects::{dict_get, module_dict, pending_bytes, text_from};
+use super::objects::{TextBudget, dict_get, module_dict, pending_bytes, text_from};
 use super::streams::{self, IoType, IoTypes};
 use crate::copied_memory::PENDING_KEPT;
 use crate::fuzzing::BASE;
@@ -18,7 +18,7 @@ pub(crate) fn objects(memory: &dyn Memory, layout: &PythonLayout, kind: u64) {
     for at in objects {
         dict_get(memory, layout, at, &["_io"]);
         module_dict(memory, layout, at);
-        text_from(memory, layout, at, kind);
-        pending_bytes(memory, layout, at, PENDING_KEPT);
+        text_from(memory, layout, at, kind, &TextBudget::default());
+        pending_bytes(memory, layout, at, PENDING_KEPT, &TextBudget::default());
     }
 }

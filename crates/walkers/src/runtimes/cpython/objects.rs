@@ -1,12 +1,13 @@
 //! Python's basic objects in another process's memory: dictionaries, strings, bytes, lists. Offsets are those after
 //! [`PythonLayout::counts_at`].
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use weir_sys::memory::Memory;
 
 use super::layout::{AttributePlace, PythonLayout};
-use crate::copied_memory::{structure, word};
+use crate::copied_memory::{UNREAD_KEPT, structure, word};
 
 /// Offset of PyObject.ob_type.
 pub(super) const TYPE: u64 = 8;
@@ -35,6 +36,29 @@ const MAX_PARTS: u64 = 1 << 16;
 /// The number of parts that are read with one call, and the bytes that are read of each: most parts are shorter.
 const PARTS_AT_ONCE: usize = 1024;
 const HEAD_BYTES: usize = 128;
+/// A bound for damaged objects, which can share a text. The text layers of real programs have a few KiB each.
+pub(super) const MAX_TEXT_BYTES: u64 = 32 << 20;
+/// The least bytes that a part counts as, because each takes time.
+const MIN_PART_BYTES: usize = 16;
+
+/// The bytes of text that one read of all streams may still take.
+#[derive(Debug)]
+pub(super) struct TextBudget(Cell<u64>);
+
+impl Default for TextBudget {
+    fn default() -> TextBudget {
+        TextBudget(Cell::new(MAX_TEXT_BYTES))
+    }
+}
+
+impl TextBudget {
+    /// Takes some bytes. Returns false, and takes none, if so many are not left.
+    fn take(&self, bytes: u64) -> bool {
+        let left = self.0.get().checked_sub(bytes);
+        self.0.set(left.unwrap_or(self.0.get()));
+        left.is_some()
+    }
+}
 
 /// Returns the name of a type.
 pub(super) fn type_name(memory: &dyn Memory, layout: &PythonLayout, kind: u64) -> Option<Vec<u8>> {
@@ -136,13 +160,15 @@ fn ascii(memory: &dyn Memory, layout: &PythonLayout, string: u64) -> Option<Vec<
     (plain && length <= 64).then(|| memory.bytes(at + layout.ascii, length as usize))
 }
 
-/// Returns the characters of a string from `from` on in UTF-8.
+/// Returns the first characters of a string from `from` on in UTF-8, and the number of bytes of all. Each character beyond the
+/// budget counts as one byte.
 pub(super) fn text_from(
     memory: &dyn Memory,
     layout: &PythonLayout,
     string: u64,
     from: u64,
-) -> Option<Vec<u8>> {
+    budget: &TextBudget,
+) -> Option<(u64, Vec<u8>)> {
     let at = checked(memory, layout, string, b"str")?;
     let head: [u8; 40] = structure(memory, at)?;
     let state = state(layout, &head);
@@ -152,36 +178,47 @@ pub(super) fn text_from(
         return None;
     }
     let start = at + if ascii { layout.ascii } else { layout.compact };
-    let data = memory.bytes(start.checked_add(from.checked_mul(width)?)?, (count * width) as usize);
+    // Only the characters of other strings must be read to be counted.
+    let read = if !ascii && budget.take(count * width) { count } else { count.min(UNREAD_KEPT) };
+    let data = memory.bytes(start.checked_add(from.checked_mul(width)?)?, (read * width) as usize);
+    (data.len() as u64 == read * width).then_some(())?;
     let characters = data.chunks_exact(width as usize).map(|one| {
         let mut word = [0; 4];
         word[..one.len()].copy_from_slice(one);
         char::from_u32(u32::from_le_bytes(word)).unwrap_or(char::REPLACEMENT_CHARACTER)
     });
-    Some(characters.collect::<String>().into_bytes())
+    let text = characters.collect::<String>().into_bytes();
+    Some((text.len() as u64 + (count - read), text))
 }
 
-/// Reads the pending text of a TextIOWrapper: bytes, an ASCII string, or a list of these.
+/// Reads the pending text of a TextIOWrapper: bytes, an ASCII string, or a list of these. Returns only its first parts if the budget
+/// is exceeded.
 pub(super) fn pending_bytes(
     memory: &dyn Memory,
     layout: &PythonLayout,
     object: u64,
     most: u64,
+    budget: &TextBudget,
 ) -> Option<Vec<u8>> {
     let mut parts = PartReader { memory, layout, places: HashMap::new(), heads: HashMap::new() };
-    let Some(list) = checked(memory, layout, object, b"list") else { return parts.part(object, most) };
-    let count = memory.u64(list + SIZE)?.min(MAX_PARTS);
-    let items = memory.bytes(memory.u64(list + LIST_ITEMS)?, count as usize * 8);
     let mut all = Vec::new();
+    let Some(list) = checked(memory, layout, object, b"list") else {
+        parts.add(object, most, budget, &mut all)?;
+        return Some(all);
+    };
+    let count = memory.u64(list + SIZE)?.min(MAX_PARTS);
+    if !budget.take(count * 8) {
+        return Some(all);
+    }
+    let items = memory.bytes(memory.u64(list + LIST_ITEMS)?, count as usize * 8);
     let items: Vec<u64> = items.chunks_exact(8).map(|item| word(item, 0)).collect();
     for items in items.chunks(PARTS_AT_ONCE) {
         parts.read_heads(items);
         for item in items {
             let room = most.saturating_sub(all.len() as u64);
-            if room == 0 {
+            if room == 0 || !parts.add(*item, room, budget, &mut all)? {
                 return Some(all);
             }
-            all.extend(parts.part(*item, room)?);
         }
     }
     Some(all)
@@ -219,6 +256,17 @@ impl PartReader<'_> {
         addresses.dedup();
         let heads = self.memory.blocks(&addresses, HEAD_BYTES);
         self.heads = addresses.into_iter().zip(heads).filter_map(|(at, head)| Some((at, head?))).collect();
+    }
+
+    /// Adds the first `most` bytes of a part. Returns false, and adds none, if the budget is exceeded; None for other objects.
+    fn add(&mut self, object: u64, most: u64, budget: &TextBudget, all: &mut Vec<u8>) -> Option<bool> {
+        let mut part = self.part(object, most)?;
+        // The memory limits the bytes that are not in the head.
+        let is_allowed = budget.take(part.len().clamp(MIN_PART_BYTES, HEAD_BYTES) as u64);
+        if is_allowed {
+            all.append(&mut part);
+        }
+        Some(is_allowed)
     }
 
     fn part(&mut self, object: u64, most: u64) -> Option<Vec<u8>> {

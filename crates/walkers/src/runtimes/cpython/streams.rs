@@ -8,7 +8,7 @@ use weir_sys::memory::Memory;
 
 use super::drain::{add_drain, is_locked};
 use super::layout::PythonLayout;
-use super::objects::{TYPE, pending_bytes, text_from, type_name};
+use super::objects::{TYPE, TextBudget, pending_bytes, text_from, type_name};
 use crate::copied_memory::{MAX_BUFFER, UNREAD_KEPT, int, read_content, read_stable, structure, word};
 use crate::pending_bytes::FlushPosition;
 use crate::stream_buffer::StreamBuffer;
@@ -126,7 +126,7 @@ pub(super) fn streams(
     objects: &mut BTreeSet<u64>,
     kept: u64,
 ) -> Vec<StreamBuffer> {
-    let (mut found, mut texts) = (BTreeMap::new(), Vec::new());
+    let (mut found, mut texts, budget) = (BTreeMap::new(), Vec::new(), &TextBudget::default());
     objects.retain(|at| layout.counts_at(*at).is_some());
     let addresses: Vec<u64> = objects.iter().map(|at| at + layout.before_counts).collect();
     let mut copies = memory.blocks(&addresses, OBJECT_BYTES).into_iter();
@@ -143,14 +143,14 @@ pub(super) fn streams(
             _ if !is_initialized(&copy, kind) => {}
             IoType::Text => texts.push((at, copy)),
             _ => {
-                let reader = ObjectReader { memory, layout, types, kept };
+                let reader = ObjectReader { memory, layout, types, kept, budget };
                 let one = read_stable(memory, counts, copy, |copy| reader.buffered(at, copy));
                 found.extend(one.map(|one| (at, one)));
             }
         }
         true
     });
-    let reader = ObjectReader { memory, layout, types, kept };
+    let reader = ObjectReader { memory, layout, types, kept, budget };
     for (at, copy) in texts {
         let with_text = read_stable(memory, at + layout.before_counts, copy, |object| {
             let below = word(object, 32);
@@ -206,6 +206,7 @@ struct ObjectReader<'m> {
     types: &'m IoTypes,
     /// The number of pending bytes to read of a stream.
     kept: u64,
+    budget: &'m TextBudget,
 }
 
 impl ObjectReader<'_> {
@@ -267,14 +268,15 @@ impl ObjectReader<'_> {
         let (held, held_bytes) = (word(text, 136), word(text, 144));
         if held != 0 && held_bytes <= MAX_BUFFER {
             let room = (self.kept - one.pending.len() as u64).min(held_bytes);
-            one.pending.extend(pending_bytes(self.memory, self.layout, held, room)?);
+            one.pending.extend(pending_bytes(self.memory, self.layout, held, room, self.budget)?);
             one.pending_bytes += held_bytes;
             has_pending = held_bytes > 0;
         }
         let (decoded, used) = (word(text, 120), word(text, 128));
         if decoded != 0 {
-            let mut unread = text_from(self.memory, self.layout, decoded, used).unwrap_or_default();
-            one.unread_bytes += unread.len() as u64;
+            let text = text_from(self.memory, self.layout, decoded, used, self.budget);
+            let (bytes, mut unread) = text.unwrap_or_default();
+            one.unread_bytes += bytes;
             unread.append(&mut one.unread);
             unread.truncate(UNREAD_KEPT as usize);
             one.unread = unread;

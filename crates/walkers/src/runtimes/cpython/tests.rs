@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::layout::PythonLayout;
-use super::objects::{dict_get, module_dict, pending_bytes, text_from};
+use super::objects::{MAX_TEXT_BYTES, TextBudget, dict_get, module_dict, pending_bytes, text_from};
 use super::streams::{self, IoType, IoTypes};
 use super::{PythonStreams, named_version};
 use crate::Walker;
@@ -47,8 +47,8 @@ proptest! {
             for at in &objects {
                 dict_get(&memory, &layout, *at, &["_io"]);
                 module_dict(&memory, &layout, *at);
-                text_from(&memory, &layout, *at, words[0]);
-                pending_bytes(&memory, &layout, *at, 256);
+                text_from(&memory, &layout, *at, words[0], &TextBudget::default());
+                pending_bytes(&memory, &layout, *at, 256, &TextBudget::default());
             }
             prop_assert_eq!(PythonStreams::new(0, BASE, layout, 0..0).buffers(&memory), []);
         }
@@ -67,9 +67,62 @@ fn states_of_strings() {
         (words[1], words[2], words[4]) = (BASE + 80, 3, state);
         words[5] = u64::from_le_bytes(*b"abcdefgh");
         (words[13], words[14]) = (BASE + 112, u64::from_le_bytes(*b"str\0\0\0\0\0"));
-        let found = text_from(&TestMemory::of(&words), &layout, BASE, 1);
-        assert_eq!(found.as_deref(), Some(&b"bc"[..]), "{state:#x}");
+        let found = text_from(&TestMemory::of(&words), &layout, BASE, 1, &TextBudget::default());
+        assert_eq!(found, Some((2, b"bc".to_vec())), "{state:#x}");
     }
+}
+
+/// Returns a string of 3.12 at [`BASE`], with some characters at word 32.
+fn string(state: u64, count: u64, characters: &[u8]) -> TestMemory {
+    let mut words = vec![0; 32];
+    (words[1], words[2], words[4]) = (BASE + 8 * 20, count, state);
+    (words[23], words[24]) = (BASE + 8 * 28, u64::from_le_bytes(*b"str\0\0\0\0\0"));
+    words[28] = words[24];
+    let mut memory = TestMemory::of(&words);
+    memory.0.extend(characters);
+    memory
+}
+
+#[test]
+fn long_texts_are_read_within_a_budget() {
+    let layout = PythonLayout::of(&TestMemory(Vec::new()), 12, 0).expect("a supported version");
+    let budget = TextBudget::default();
+    let from = |memory: &TestMemory, start: u64, count: u64| {
+        // The characters before `start` are the structure itself.
+        let found = text_from(memory, &layout, BASE, start, &budget).expect("a string");
+        (found.0 - (count - start), found.1.len())
+    };
+    // Of ASCII characters, which are a byte each, the first ones are enough.
+    let in_front = 8 * 32 - layout.ascii;
+    let ascii = string(0x64, in_front + (1 << 20), &[b'a'; 64]);
+    assert_eq!(from(&ascii, in_front, in_front + (1 << 20)), (0, 64));
+    let count = 1 << 20;
+    let in_front = (8 * 32 - layout.compact) / 2;
+    let wide = string(2 << 2 | 0x20, in_front + count, &"ж".encode_utf16().next().expect("one").to_le_bytes().repeat(count as usize));
+    for _ in 0..MAX_TEXT_BYTES / (2 * count) {
+        assert_eq!(from(&wide, in_front, in_front + count), (count, 2 * count as usize));
+    }
+    assert_eq!(from(&wide, in_front, in_front + count), (64, 128), "each further character counts as one byte");
+}
+
+/// Crafted text layers can share a list of parts.
+#[test]
+fn the_parts_of_all_text_layers_have_one_limit() {
+    const PARTS: usize = 1 << 16;
+    let layout = PythonLayout::of(&TestMemory(Vec::new()), 12, 0).expect("a supported version");
+    let at = |word: u64| BASE + 8 * word;
+    let mut words = vec![0; 64];
+    // A list, its type; a part of 88 bytes, its type.
+    (words[1], words[2], words[3]) = (at(4), PARTS as u64, at(64));
+    (words[7], words[12]) = (at(12), u64::from_le_bytes(*b"list\0\0\0\0"));
+    (words[17], words[18]) = (at(36), 88);
+    (words[39], words[44]) = (at(44), u64::from_le_bytes(*b"bytes\0\0\0"));
+    words.extend([at(16)].repeat(PARTS));
+    let (memory, budget) = (TestMemory::of(&words), TextBudget::default());
+    let read = || pending_bytes(&memory, &layout, BASE, u64::MAX, &budget).expect("a list").len();
+    assert_eq!(read(), 88 * PARTS);
+    let all: usize = (0..20).map(|_| read()).sum();
+    assert!((all as u64) < MAX_TEXT_BYTES, "{all}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Memory layouts of `std::io::BufWriter` and `BufReader` from the program's debug information: the compiler chooses
 //! the order of their fields.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs::File;
 
@@ -11,6 +12,8 @@ use weir_sys::elf::{ElfFile, ElfSections};
 pub(super) const MAX_INFO: u64 = 24 << 20;
 /// The deepest nesting of structures that is followed.
 const MAX_DEPTH: usize = 8;
+/// Bounds the time for crafted debug information, whose structures can contain themselves. A type has some twenty members.
+const MAX_MEMBERS: usize = 1 << 20;
 /// The number of bytes read of each object. No known version has larger ones.
 pub(super) const OBJECT_BYTES: usize = 64;
 
@@ -114,6 +117,8 @@ struct DebugTypes<'a> {
     dwarf: &'a gimli::Dwarf<DwarfSlice<'a>>,
     /// In the order of their offsets in the section.
     units: Vec<gimli::Unit<DwarfSlice<'a>>>,
+    /// The number of members that may still be compared with the name of a field.
+    members_left: Cell<usize>,
 }
 
 /// A type: the index of its unit, and its offset in that unit.
@@ -128,7 +133,7 @@ impl<'a> DebugTypes<'a> {
         while let Ok(Some(header)) = headers.next() {
             units.extend(dwarf.unit(header).ok());
         }
-        DebugTypes { dwarf, units }
+        DebugTypes { dwarf, units, members_left: Cell::new(MAX_MEMBERS) }
     }
 
     /// Adds the layouts of a unit's types.
@@ -269,9 +274,10 @@ impl<'a> DebugTypes<'a> {
         found
     }
 
-    /// Returns the offset of a field in the structure or in a nested one.
+    /// Returns the offset of a field in the structure or in a nested one; None after too many members.
     fn find(&self, at: TypePosition, name: &str, deep: usize) -> Option<usize> {
         let members = self.members(at);
+        self.members_left.set(self.members_left.get().checked_sub(members.len())?);
         if let Some(found) = members.iter().find(|one| one.0 == name) {
             return Some(found.1);
         }
@@ -291,4 +297,44 @@ fn sound(layout: RustLayout) -> Option<RustLayout> {
     let fits = words.into_iter().flatten().all(|at| at % 8 == 0 && at + 8 <= OBJECT_BYTES);
     let small = layout.inner_at.max(layout.panicked.unwrap_or(0)) + 8 <= OBJECT_BYTES;
     (fits && small && layout.inner_at.is_multiple_of(4)).then_some(layout)
+}
+
+#[cfg(test)]
+mod tests {
+    use gimli::{DebugAbbrev, DebugInfo};
+
+    use super::*;
+
+    /// A unit, a structure with a name, a member with name, offset and type.
+    const ABBREVIATIONS: &[u8] =
+        &[1, 0x11, 1, 0, 0, 2, 0x13, 1, 3, 8, 0, 0, 3, 0x0d, 0, 3, 8, 0x38, 0x0b, 0x49, 0x13, 0, 0, 0];
+
+    /// Returns debug information of a BufWriter, both of whose members have a type with 64 members of that type itself.
+    fn nested_in_itself() -> Vec<u8> {
+        let mut info = vec![0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 1];
+        let nested = info.len() as u32;
+        let member = |name: &[u8]| [&[3], name, &[0, 0], &nested.to_le_bytes()[..]].concat();
+        info.extend([&b"\x02T\0"[..], &member(b"x").repeat(64), &[0]].concat());
+        let name = b"\x02BufWriter<std::fs::File>\0";
+        info.extend([name, &member(b"buf")[..], &member(b"inner"), &[0, 0]].concat());
+        let bytes = info.len() as u32 - 4;
+        info[..4].copy_from_slice(&bytes.to_le_bytes());
+        info
+    }
+
+    #[test]
+    fn a_structure_in_itself_is_searched_for_a_limited_time() {
+        let info = nested_in_itself();
+        let dwarf = gimli::Dwarf {
+            debug_abbrev: DebugAbbrev::new(ABBREVIATIONS, LittleEndian),
+            debug_info: DebugInfo::new(&info, LittleEndian),
+            ..gimli::Dwarf::default()
+        };
+        let types = DebugTypes::of(&dwarf);
+        let (mut found, mut lookalikes) = (RustLayouts::default(), BTreeSet::new());
+        types.add_unit(0, &mut found, &mut lookalikes).expect("debug information");
+        assert!(found.all.is_empty());
+        // The last structure that was read had more members than were left.
+        assert!(types.members_left.get() < 64, "{}", types.members_left.get());
+    }
 }
