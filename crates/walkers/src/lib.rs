@@ -6,6 +6,7 @@ mod c_library;
 mod candidates;
 mod copied_memory;
 mod elf_image;
+mod found_objects;
 #[doc(hidden)] // for fuzz/ only
 pub mod fuzzing;
 mod heap_search;

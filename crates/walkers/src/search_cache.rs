@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use weir_sys::memory::{Memory, ProcessMemory};
 
 use crate::candidates::StreamCandidate;
+use crate::found_objects::FoundObjects;
 use crate::heap_search::note_search_cut;
 use crate::search_thread::{SearchBeside, SearchResult, SearchState};
 use crate::write_epoch::{WriteEpoch, WriteToken};
@@ -34,18 +35,6 @@ struct ObservedObject {
     unwritten: Option<WriteToken>,
 }
 
-/// The result of a search.
-pub(crate) trait Found: Default + Send + 'static {
-    /// Adds the former objects, after a search that was cut: they may be in the part that was left out.
-    fn add(&mut self, former: Self);
-}
-
-impl<T: Ord + Send + 'static> Found for BTreeSet<T> {
-    fn add(&mut self, former: Self) {
-        self.extend(former);
-    }
-}
-
 /// The treatment of a search that is due at a snapshot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DueSearch {
@@ -71,6 +60,9 @@ pub(crate) struct SearchCache<T> {
     /// The next snapshot needs the result of a new search.
     is_asked: bool,
     observed: BTreeMap<u64, ObservedObject>,
+    /// The addresses of all candidates since the last search. If the next one is cut, only these former objects stay known, because
+    /// each snapshot reads all known objects.
+    valid: BTreeSet<u64>,
     /// The number of snapshots.
     snapshots: u64,
     /// The process's writes before this snapshot; None if they are not counted.
@@ -87,13 +79,14 @@ impl<T: Default> Default for SearchCache<T> {
             beside: SearchBeside::default(),
             is_asked: false,
             observed: BTreeMap::new(),
+            valid: BTreeSet::new(),
             snapshots: 0,
             epoch: None,
         }
     }
 }
 
-impl<T: Found> SearchCache<T> {
+impl<T: FoundObjects> SearchCache<T> {
     /// Returns the objects, after a new search of `memory`, which is that of `pid`, if one is due. `search` makes it; see
     /// [`DueSearch`].
     pub fn objects<S>(&mut self, (pid, memory): (u32, &dyn Memory), search: impl FnOnce() -> S) -> &T
@@ -141,8 +134,9 @@ impl<T: Found> SearchCache<T> {
 
     fn take(&mut self, result: SearchResult<T>) {
         let former = std::mem::replace(&mut self.found, result.found);
+        let valid = std::mem::take(&mut self.valid);
         if result.is_cut {
-            self.found.add(former);
+            self.found.add_former(former, &|at| valid.contains(&at));
             note_search_cut();
         } else {
             self.searched = Some(result.begun);
@@ -192,6 +186,7 @@ impl<T: Found> SearchCache<T> {
         candidates: &[StreamCandidate],
         is_first: impl Fn(&StreamCandidate, bool) -> bool,
     ) {
+        self.valid.extend(candidates.iter().map(|one| one.at));
         let mut observed = BTreeMap::new();
         self.snapshots += 1;
         let now = self.snapshots;
@@ -352,10 +347,12 @@ mod tests {
     }
 
     #[test]
-    fn objects_stay_known_after_a_search_beside_that_was_cut() {
-        let (end, mut cache) = held_search(&[2], &[1]);
+    fn valid_objects_stay_known_after_a_search_beside_that_was_cut() {
+        let (end, mut cache) = held_search(&[2], &[1, 3, 4]);
+        cache.record(0, &[copy(1, 5), copy(4, 0)], |_, _| false);
+        cache.record(0, &[copy(1, 5)], |_, _| false);
         end.send(true).expect("it waits");
-        assert_eq!(objects_beside(&mut cache), BTreeSet::from([1, 2]));
+        assert_eq!(objects_beside(&mut cache), BTreeSet::from([1, 2, 4]), "3 gave no candidate");
         assert_eq!(cache.searched(), None);
     }
 

@@ -8,9 +8,9 @@ use super::bufio::{BufioType, BufioValidator};
 use super::live_objects::LiveObjects;
 use super::{GoItabs, GoStreams};
 use crate::copied_memory::MAX_STREAMS;
+use crate::found_objects::FoundObjects;
 use crate::heap_search::touched;
 use crate::open_descriptors::OpenDescriptors;
-use crate::search_cache::Found;
 
 /// The result of a search.
 #[derive(Debug, Clone, Default)]
@@ -24,9 +24,9 @@ pub(super) struct GoObjects {
     pub goroutines: Option<u64>,
 }
 
-impl Found for GoObjects {
-    fn add(&mut self, former: GoObjects) {
-        self.objects.extend(former.objects);
+impl FoundObjects for GoObjects {
+    fn add_former(&mut self, former: GoObjects, is_valid: &dyn Fn(u64) -> bool) {
+        self.objects.add_former(former.objects, is_valid);
     }
 }
 
