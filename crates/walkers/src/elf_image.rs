@@ -293,9 +293,10 @@ fn read_own(elf: &ElfFile) -> object::Result<ElfImage> {
     let mut image = ElfImage { relative: elf.is_relative()?, ..ElfImage::default() };
     image.interpreted = elf.interpreter()?.is_some();
     let segments = elf.segments()?;
-    let first = segments.iter().find(|segment| segment.p_type(LittleEndian) == PT_LOAD);
+    let mut mapped = segments.iter().filter(|segment| segment.p_type(LittleEndian) == PT_LOAD);
+    let first = mapped.clone().next();
     image.first = first.map_or(0, |segment| segment.p_vaddr(LittleEndian) & !0xfff);
-    let code = segments.iter().find(|segment| segment.p_flags(LittleEndian).0 & PF_X.0 != 0);
+    let code = mapped.find(|segment| segment.p_flags(LittleEndian).0 & PF_X.0 != 0);
     image.code = code.map_or(0, |segment| segment.p_vaddr(LittleEndian));
     let sections = elf.sections()?;
     let with_types = if image.relative { &[".data.rel.ro"][..] } else { &[".data.rel.ro", ".rodata"] };

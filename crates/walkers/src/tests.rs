@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 use weir_model::trace::Buffer;
+use weir_sys::maps::{self, MappingKind};
 use weir_sys::memory::Memory;
 
 use crate::Walker;
@@ -114,6 +115,24 @@ fn files_of_other_machines_are_foreign() {
         std::fs::write(file.path(), [b"\x7fELF".as_slice(), &[class, order], &[0; 100]].concat()).unwrap();
         assert_eq!(image(file.path()).is_some_and(|image| image.foreign), foreign);
     }
+}
+
+/// The code of a process begins in its first executable segment that the kernel maps. Some linkers make PT_PHDR executable too.
+#[test]
+fn the_code_begins_in_a_mapped_segment() {
+    const HEADERS: usize = 64;
+    const FLAGS: usize = HEADERS + 4;
+    const PT_PHDR: u8 = 6;
+    let regions = maps::regions(std::process::id());
+    let library = regions.iter().find(|one| one.name().starts_with("libc.so")).expect("the C library");
+    let MappingKind::File(path) = &library.kind else { panic!("no file") };
+    let mut bytes = std::fs::read(path).expect("the file");
+    assert_eq!(bytes[HEADERS], PT_PHDR);
+    bytes[FLAGS] |= 1;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    assert!(list_head(path).is_some());
+    assert_eq!(list_head(file.path()), list_head(path));
 }
 
 /// Returns fully buffered streams of glibc in a list, each with 5 pending bytes. The head is the first word.
