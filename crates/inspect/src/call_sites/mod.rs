@@ -27,6 +27,7 @@ mod watchpoint;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use naming::MAX_NAMED_WRITES;
 pub use small_calls::CallSamples;
 use stack_sample::StackSample;
 pub(crate) use watch_quota::WatchQuota;
@@ -82,9 +83,10 @@ struct ForkedChild {
 #[derive(Default)]
 pub struct CallSites {
     processes: HashMap<u32, WatchedProcess>,
-    /// Streams (PID, address) with old pending bytes, or with pending bytes at a fork or exit. Only their
+    /// Streams (PID, address) of living processes with old pending bytes, or with pending bytes at a fork or exit. Only their
     /// writes are reported.
     reported: HashSet<(u32, u64)>,
+    /// The writes to report of streams that are no longer watched, at most twice as many as are named.
     writes: Vec<ObservedWrite>,
     children: Vec<ForkedChild>,
     image_quota: WatchQuota,
@@ -224,12 +226,18 @@ impl CallSites {
         self.collect(pid);
         let streams = self.processes.remove(&pid).map_or_else(Vec::new, |process| process.streams);
         self.keep_reported(pid, streams, None);
+        self.reported.retain(|(of, _)| *of != pid);
     }
 
     /// Keeps the writes of streams that are no longer watched, if they are to be reported.
     fn keep_reported(&mut self, pid: u32, streams: Vec<WatchedStream>, at_ns: Option<u64>) {
         let writes_to_report = streams.into_iter().filter(|one| self.reported.contains(&(pid, one.stream)));
         self.writes.extend(writes_to_report.flat_map(|one| one.end(at_ns)));
+        // Each has a copy of a stack, and a server can fork for days.
+        if self.writes.len() > 2 * MAX_NAMED_WRITES {
+            self.writes.sort_by_key(|one| std::cmp::Reverse(one.sample.ns));
+            self.writes.truncate(MAX_NAMED_WRITES);
+        }
     }
 
     /// Notes a buffer snapshot. Pending bytes need a call site if it is the last snapshot, or if they are old.
@@ -252,9 +260,7 @@ impl CallSites {
     pub fn finish(mut self, began_ns: u64) -> Vec<WriteSite> {
         let living: Vec<u32> = self.processes.keys().copied().collect();
         living.into_iter().for_each(|pid| self.end(pid));
-        let writes_to_report: Vec<ObservedWrite> =
-            self.writes.into_iter().filter(|one| self.reported.contains(&(one.pid, one.stream))).collect();
-        naming::named(&writes_to_report, began_ns)
+        naming::named(&self.writes, began_ns)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::call_sites::ObservedWrite;
 use crate::call_sites::image::{ImageCache, LoadedImage};
 
 /// Limit of named writes, of which the newest are taken: each may need another image to be read.
-const MAX_NAMED_WRITES: usize = 256;
+pub(super) const MAX_NAMED_WRITES: usize = 256;
 /// Limit of frames in a call site: a report shows the innermost of the program.
 const MAX_FRAMES: usize = 16;
 
