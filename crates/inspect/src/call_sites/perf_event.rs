@@ -22,6 +22,8 @@ const RING_SIZES: [(usize, u32); 2] = [(16 << 10, 8 << 10), (8 << 10, 4 << 10)];
 /// PERF_EVENT_IOC_REFRESH and PERF_EVENT_IOC_PAUSE_OUTPUT of linux/perf_event.h.
 const REFRESH: libc::c_ulong = 0x2402;
 const PAUSE_OUTPUT: libc::c_ulong = 0x4004_2409;
+/// PERF_RECORD_LOST.
+const LOST: u32 = 2;
 /// Offset of `data_head` in struct perf_event_mmap_page; the data are in the pages after it.
 const DATA_HEAD: usize = 1024;
 
@@ -33,11 +35,14 @@ pub(super) struct PerfEvent {
     limit: u64,
     /// Number of events that were reported.
     pub reported: u64,
+    /// Time of the last sample that was returned, in nanoseconds of CLOCK_MONOTONIC.
+    returned_ns: u64,
 }
 
 /// The events since the last read.
 #[derive(Debug)]
 pub(super) struct SampledEvents {
+    /// The sample of the newest event that has one; None if all of them have none.
     pub sample: Option<StackSample>,
     /// The event is still enabled, and none came while the ring was read: the sample is of the last one.
     pub last: bool,
@@ -52,7 +57,7 @@ impl PerfEvent {
             let event = breakpoint::open(&with_samples(*event, stack_bytes), tid)?;
             match SampleRing::of(&event, bytes) {
                 Ok(ring) => {
-                    let one = PerfEvent { file: File::from(event), ring, limit, reported: 0 };
+                    let one = PerfEvent { file: File::from(event), ring, limit, reported: 0, returned_ns: 0 };
                     one.control(REFRESH, limit as libc::c_ulong)?;
                     return Ok(one);
                 }
@@ -69,9 +74,12 @@ impl PerfEvent {
             return None;
         }
         self.pause_output(true);
-        let sample = self.ring.newest().and_then(|record| stack_sample::parse(&record));
+        let newest = self.ring.newest().and_then(|record| stack_sample::parse(&record));
         self.pause_output(false);
         self.reported = count;
+        // An event during an earlier read is counted only now. The newest sample is then that of the event before it.
+        let sample = newest.filter(|sample| sample.ns != self.returned_ns);
+        self.returned_ns = sample.as_ref().map_or(self.returned_ns, |sample| sample.ns);
         // An event during the read has left no sample.
         Some(SampledEvents { sample, last: self.count() == count && count < self.limit })
     }
@@ -128,15 +136,24 @@ impl SampleRing {
         Ok(SampleRing { start, page, bytes })
     }
 
-    /// Returns the newest record. The output of the event must be paused.
+    /// Returns the newest record that is no note about lost ones. The output of the event must be paused.
     fn newest(&self) -> Option<Vec<u8>> {
         // SAFETY: the word lies in the first page of the mapping, aligned; the kernel stores it in one piece.
         let head = unsafe { self.start.add(DATA_HEAD).cast::<AtomicU64>().as_ref() }.load(Ordering::Acquire);
         // The head counts down from 0.
         let written = head.wrapping_neg().min(self.bytes as u64) as usize;
-        let header = self.copy(head, 8).filter(|_| written >= 8)?;
+        let newest = self.record(head, written)?;
+        // The kernel writes such a note, and behind it the first record after the lost ones.
+        let is_note = newest.starts_with(&LOST.to_ne_bytes());
+        let behind = |note: &[u8]| self.record(head.wrapping_add(note.len() as u64), written - note.len());
+        if is_note { behind(&newest) } else { Some(newest) }
+    }
+
+    /// Returns the record at `at`; None if it does not fit into the `written` bytes from there on.
+    fn record(&self, at: u64, written: usize) -> Option<Vec<u8>> {
+        let header = self.copy(at, 8).filter(|_| written >= 8)?;
         let size = usize::from(u16::from_ne_bytes([header[6], header[7]]));
-        (8..=written).contains(&size).then(|| self.copy(head, size)).flatten()
+        (8..=written).contains(&size).then(|| self.copy(at, size)).flatten()
     }
 
     fn copy(&self, from: u64, bytes: usize) -> Option<Vec<u8>> {
@@ -153,5 +170,38 @@ impl Drop for SampleRing {
     fn drop(&mut self) {
         // SAFETY: the ring owns the mapping, and no reference to it remains.
         let _ignored = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.page + self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aya_obj::generated;
+
+    use super::*;
+
+    #[test]
+    fn an_event_during_a_read_does_not_return_the_sample_before_it() {
+        #[repr(align(8))]
+        struct Word(AtomicU64);
+        let word = Word(AtomicU64::new(0));
+        let event = breakpoint::attributes(generated::HW_BREAKPOINT_W, word.0.as_ptr() as u64, 8);
+        let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let mut one = match PerfEvent::enable(&event, tid, 8) {
+            Ok(one) => one,
+            Err(error) => {
+                let name = "an_event_during_a_read_does_not_return_the_sample_before_it";
+                return crate::call_sites::tests::skip(name, &format!("no watchpoints: {error}"));
+            }
+        };
+        word.0.store(1, Ordering::SeqCst);
+        let first = one.take_events().expect("a store");
+        assert!(first.last && first.sample.is_some());
+        one.pause_output(true);
+        word.0.store(2, Ordering::SeqCst);
+        one.pause_output(false);
+        assert_eq!(one.take_events().expect("a store").sample, None);
+        word.0.store(3, Ordering::SeqCst);
+        let third = one.take_events().expect("a store").sample.expect("a sample");
+        assert!(Some(third.ns) > first.sample.map(|sample| sample.ns));
     }
 }
