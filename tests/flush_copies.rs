@@ -63,17 +63,17 @@ fn families(test: &str) -> Vec<(Program, Vec<u32>)> {
     if commands.is_empty() {
         skip(test, "there is neither python3 nor a C compiler");
     }
-    let start = |mut command: Command| {
-        let program = Program::start(&mut command);
-        wait_for("the children", || {
-            ["ready0", "ready1"].iter().all(|name| program.dir().join(name).exists())
-        });
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        let list = fs::read_to_string(format!("/proc/{0}/task/{0}/children", program.pid())).expect("a list");
-        let children = list.split_whitespace().map(|pid| pid.parse().expect("a PID")).collect();
-        (program, children)
-    };
     commands.into_iter().map(start).collect()
+}
+
+/// Starts a program, and returns it with its children when they are ready.
+fn start(mut command: Command) -> (Program, Vec<u32>) {
+    let program = Program::start(&mut command);
+    wait_for("the children", || ["ready0", "ready1"].iter().all(|name| program.dir().join(name).exists()));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let list = fs::read_to_string(format!("/proc/{0}/task/{0}/children", program.pid())).expect("a list");
+    let children = list.split_whitespace().map(|pid| pid.parse().expect("a PID")).collect();
+    (program, children)
 }
 
 fn log(program: &Program) -> String {
@@ -157,4 +157,45 @@ fn peek_names_the_process_whose_bytes_are_copied() {
         );
         assert_eq!(program.end(), Some(0));
     }
+}
+
+/// The child has a copy of 1,000 bytes and bytes of its own after them.
+const LONG: &str = "#include <fcntl.h>\n#include <signal.h>\n#include <stdio.h>\n\
+    #include <sys/prctl.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+    int main(void) {\n\
+        FILE *out = fopen(\"log\", \"w\");\n\
+        for (int line = 0; line < 100; line++) fprintf(out, \"line %04d\\n\", line);\n\
+        pid_t child = fork();\n\
+        if (child == 0) {\n\
+            prctl(PR_SET_PDEATHSIG, SIGKILL);\n\
+            fputs(\"own\\n\", out);\n\
+            close(open(\"ready0\", O_CREAT | O_WRONLY, 0600));\n\
+            close(open(\"ready1\", O_CREAT | O_WRONLY, 0600));\n\
+            sleep(60);\n\
+            _exit(0);\n\
+        }\n\
+        fputc('.', stderr);\n\
+        getchar();\n\
+        kill(child, SIGKILL); waitpid(child, 0, 0);\n\
+        return fclose(out); }\n";
+
+#[test]
+fn peek_does_not_advise_to_write_a_copy_that_flush_leaves() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let Some(program) = trace::compile(dir.path(), "long", LONG, &[]) else {
+        return skip("peek_does_not_advise_to_write_a_copy_that_flush_leaves", "there is no C compiler");
+    };
+    let (mut program, children) = start(Command::new(program));
+    let child = children[0].to_string();
+    let screen = text(&weir(&program, &["peek", &child]).stdout);
+    let copy = "at least 256 B: a copy that fork(2) made of bytes of ";
+    assert!(screen.contains(copy) && !screen.contains("write it out now"), "{screen}");
+    let flush = weir(&program, &["flush", &child]);
+    let errors = text(&flush.stderr);
+    assert!(errors.contains("at least 256 B of them are a copy"), "{errors}");
+    assert_eq!(log(&program), "", "{errors}");
+    let of_parent = text(&weir(&program, &["peek", &program.pid().to_string()]).stdout);
+    assert!(of_parent.contains("write it out now"), "{of_parent}");
+    assert_eq!(program.end(), Some(0));
+    assert_eq!(log(&program).len(), 1000);
 }

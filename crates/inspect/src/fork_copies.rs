@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use weir_model::Untrusted;
 use weir_model::fork_copy::ForkCopy;
 use weir_model::peek::{Peek, PeekStream};
+use weir_model::trace::Buffer;
 use weir_sys::expendable::{Limits, Rights, answer_of};
 use weir_sys::memory::ProcessMemory;
 use weir_sys::process_access::check_answers;
@@ -37,8 +38,16 @@ struct PendingStream {
     address: u64,
     fd: i32,
     path: Untrusted,
+    pending_bytes: u64,
     /// The first pending bytes.
     bytes: Vec<u8>,
+}
+
+impl PendingStream {
+    /// Returns whether the stream has more pending bytes than these first ones.
+    fn has_more_than(&self, bytes: usize) -> bool {
+        self.bytes.len() == bytes && self.pending_bytes > bytes as u64
+    }
 }
 
 /// Returns the copies that the processes have. The process with the original need not be one of them. `known` has those that were
@@ -76,7 +85,7 @@ pub fn mark_copies(processes: &mut [Peek], copies: &[ForkCopy]) {
                     && one.pending_bytes >= copy.bytes.len() as u64
             };
             let Some(stream) = peek.streams.iter_mut().find(is_copy) else { continue };
-            stream.copied_bytes = copy.bytes.len() as u64;
+            (stream.copied_bytes, stream.is_copy_cut) = (copy.bytes.len() as u64, copy.is_cut);
             (stream.copy_of, stream.copy_of_comm) = (Some(copy.original), copy.original_comm.clone());
         }
     }
@@ -141,6 +150,7 @@ fn copy(pid: u32, stream: &PendingStream, relative: u32, original: &PendingStrea
         address: stream.address,
         fd: stream.fd,
         bytes: stream.bytes[..len].to_vec(),
+        is_cut: stream.has_more_than(len) && original.has_more_than(len),
         original: relative,
         original_comm: proc::comm(relative),
     })
@@ -189,7 +199,8 @@ fn read(pid: u32) -> Vec<PendingStream> {
         for buffer in buffers.filter(|one| one.fd >= 0 && !one.pending.is_empty()) {
             found.retain(|one| (one.address, one.fd) != (buffer.address, buffer.fd));
             let path = proc::descriptor(pid, buffer.fd).unwrap_or_default();
-            found.push(PendingStream { address: buffer.address, fd: buffer.fd, path, bytes: buffer.pending });
+            let Buffer { address, fd, pending_bytes, pending: bytes, .. } = buffer;
+            found.push(PendingStream { address, fd, path, pending_bytes, bytes });
         }
     }
     found
@@ -213,8 +224,10 @@ mod tests {
 
     #[test]
     fn only_a_stream_of_the_same_file_at_the_same_address_is_a_copy() {
-        let stream =
-            |address, path: &str| PendingStream { address, fd: 1, path: path.into(), bytes: b"a\n".into() };
+        let stream = |address, path: &str| {
+            let (path, bytes) = (path.into(), b"a\n".into());
+            PendingStream { address, fd: 1, path, pending_bytes: 2, bytes }
+        };
         let own = stream(0x1000, "/log");
         assert_eq!(
             copy(7, &own, 6, &own).map(|copy| (copy.pid, copy.original, copy.bytes)),
@@ -222,6 +235,21 @@ mod tests {
         );
         assert_eq!(copy(7, &own, 6, &stream(0x2000, "/log")), None);
         assert_eq!(copy(7, &own, 6, &stream(0x1000, "/other")), None);
+    }
+
+    #[test]
+    fn a_copy_is_cut_if_both_have_more_bytes_than_were_compared() {
+        let stream = |pending_bytes: u64| {
+            let (path, bytes) = ("/log".into(), vec![b'a'; pending_bytes.min(256) as usize]);
+            PendingStream { address: 0x1000, fd: 1, path, pending_bytes, bytes }
+        };
+        let copied = |own, original| {
+            let copy = copy(7, &stream(own), 6, &stream(original)).expect("a copy");
+            (copy.bytes.len(), copy.is_cut)
+        };
+        assert_eq!(copied(1000, 1000), (256, true));
+        assert_eq!([copied(1000, 256), copied(256, 1000)], [(256, false); 2]);
+        assert_eq!(copied(1000, 9), (9, false));
     }
 
     #[test]

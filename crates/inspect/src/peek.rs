@@ -216,6 +216,7 @@ impl PeekSnapshot {
             copy_of: None,
             copy_of_comm: Untrusted::default(),
             copied_bytes: 0,
+            is_copy_cut: false,
             address: one.address,
         }
     }

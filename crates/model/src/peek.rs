@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::fork_copy::ForkCopy;
 use crate::trace::RuntimeId;
 use crate::untrusted::is_invisible;
 use crate::{Mode, StreamKind, Untrusted};
@@ -159,9 +160,22 @@ pub struct PeekStream {
     /// How many of the first pending bytes are such a copy, as far as they were compared.
     #[serde(default, skip_serializing_if = "crate::trace::is_zero")]
     pub copied_bytes: u64,
+    /// As [`crate::fork_copy::ForkCopy::is_cut`], for the screen.
+    #[serde(skip)]
+    pub is_copy_cut: bool,
     /// Address of the stream object in the process's memory.
     #[serde(skip)]
     pub address: u64,
+}
+
+impl PeekStream {
+    /// Returns which of the bytes are a copy: "the first 9 B: a copy that fork(2) made of bytes of cat (7)"; None if none are.
+    pub fn copy_description(&self) -> Option<String> {
+        let copy = format!("a copy that fork(2) made of bytes of {} ({})", self.copy_of_comm, self.copy_of?);
+        let is_all = self.copied_bytes >= self.pending_bytes;
+        let beginning = || ForkCopy::beginning(self.copied_bytes, self.is_copy_cut);
+        Some(if is_all { copy } else { format!("{}: {copy}", beginning()) })
+    }
 }
 
 /// A process at the other end of a pipe.

@@ -18,7 +18,6 @@ mod timed_waits;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use weir_model::Size;
 pub use weir_model::flush::FlushedStream;
 use weir_model::fork_copy::ForkCopy;
 use weir_model::trace::RuntimeId;
@@ -112,7 +111,7 @@ impl Obstacle {
         let pid = copy.original;
         let which = match copy.bytes.len() as u64 >= bytes {
             true => "they are".into(),
-            false => format!("the first {} of them are", Size(copy.bytes.len() as u64)),
+            false => format!("{} of them are", ForkCopy::beginning(copy.bytes.len() as u64, copy.is_cut)),
         };
         let text = format!("{which} {}; weir flush {pid} writes those", copy.description());
         Obstacle { original: Some(pid), ..Obstacle::permanent(text) }

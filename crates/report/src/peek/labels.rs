@@ -59,7 +59,10 @@ pub(super) fn can_be_written(stream: &PeekStream) -> bool {
 
 /// Returns the command that writes the pending bytes now; None if weir flush can write none of them.
 pub(super) fn flush_command(peek: &Peek) -> Option<String> {
-    if !peek.streams.iter().any(|stream| stream.can_be_flushed && can_be_written(stream)) {
+    // weir flush leaves a stream that begins with a copy of another process's bytes.
+    let is_flushed =
+        |stream: &PeekStream| stream.can_be_flushed && stream.copy_of.is_none() && can_be_written(stream);
+    if !peek.streams.iter().any(is_flushed) {
         return None;
     }
     let all = peek.streams.iter().fold(0u64, |sum, stream| sum.saturating_add(stream.pending_bytes));
@@ -220,6 +223,9 @@ mod tests {
         assert_eq!(flush_command(&peek), Some("weir flush 4711".into()));
         peek.streams[0].pending_bytes = DEFAULT_LIMIT + 1;
         assert_eq!(flush_command(&peek), Some("weir flush --limit 49M 4711".into()));
+        peek.streams[0].copy_of = Some(4700);
+        assert_eq!(flush_command(&peek), None, "a copy that weir flush leaves");
+        peek.streams[0].copy_of = None;
         let stream = PeekStream {
             path: "".into(),
             peers: Vec::new(),

@@ -137,11 +137,7 @@ fn preview(stream: &PeekStream, full: bool, style: &Style, text: &mut String) {
 
 /// Adds which of the bytes another process has too.
 fn copied(stream: &PeekStream, style: &Style, text: &mut String) {
-    let Some(original) = stream.copy_of else { return };
-    let bytes = weir_model::number::thousands(stream.copied_bytes);
-    let is_all = stream.copied_bytes >= stream.pending_bytes;
-    let which = if is_all { String::new() } else { format!("the first {bytes} B: ") };
-    let line = format!("{which}a copy that fork(2) made of bytes of {} ({original})", stream.copy_of_comm);
+    let Some(line) = stream.copy_description() else { return };
     *text +=
         &format!("{INDENT}{}\n", cut(&clean(&line, style), style.width.saturating_sub(INDENT.len()), style));
 }
@@ -296,6 +292,7 @@ pub(super) mod tests {
             copy_of: None,
             copy_of_comm: Untrusted::default(),
             copied_bytes: 0,
+            is_copy_cut: false,
             address: 0,
         };
         let quiet = PeekStream {
