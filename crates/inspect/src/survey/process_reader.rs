@@ -93,7 +93,9 @@ impl ProcessReader {
     /// Forgets a process that has ended or executed another image.
     pub fn forget(&mut self, pid: u32) {
         self.unanswered.remove(&pid);
-        self.ended.push(pid);
+        if self.child.is_some() {
+            self.ended.push(pid);
+        }
     }
 
     /// Reads the arguments of a process, separated by spaces; empty if there are none.
@@ -103,10 +105,15 @@ impl ProcessReader {
 
     /// Takes a buffer snapshot of a process. Returns the buffers, and the target of the descriptor of each.
     pub fn buffers(&mut self, pid: u32, image: ImageState) -> Reading<Vec<(Buffer, Untrusted)>> {
-        let ended = std::mem::take(&mut self.ended);
+        let ended = self.ended.clone();
         let parent = image.parent.filter(|parent| !self.avoided.contains(parent));
         let image = ImageState { parent, ..image };
-        self.ask(pid, &Request::Buffers { pid, image, ended })
+        let reading = self.ask(pid, &Request::Buffers { pid, image, ended });
+        // A child that does not answer is dropped with its state. Otherwise only an answer shows that the request was sent.
+        if self.child.is_none() || matches!(reading, Reading::Answer(_)) {
+            self.ended.clear();
+        }
+        reading
     }
 
     fn ask<T: for<'a> Deserialize<'a>>(&mut self, pid: u32, request: &Request) -> Reading<T> {
@@ -217,6 +224,22 @@ mod tests {
         assert!(own.exact().starts_with(&std::env::args().next().unwrap()), "{own}");
         assert_eq!(reader.command(u32::MAX), Reading::Answer(Untrusted::default()));
         assert!(reader.cpu_ns() > 0);
+    }
+
+    #[test]
+    fn the_child_gets_the_ended_processes_with_the_next_request_that_is_sent() {
+        let (mut reader, image) =
+            (ProcessReader::default(), ImageState { parent: None, is_new: true, search_again: false });
+        reader.forget(7);
+        assert!(reader.ended.is_empty(), "there is no child");
+        assert_eq!(reader.command(u32::MAX), Reading::Answer(Untrusted::default()));
+        reader.forget(7);
+        reader.begin_sample(Instant::now());
+        assert_eq!(reader.buffers(u32::MAX, image), Reading::OutOfTime);
+        assert_eq!(reader.ended, [7]);
+        reader.begin_sample(Instant::now() + Duration::from_secs(60));
+        assert_eq!(reader.buffers(u32::MAX, image), Reading::Answer(Vec::new()));
+        assert!(reader.ended.is_empty());
     }
 
     #[test]
