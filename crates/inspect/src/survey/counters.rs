@@ -83,13 +83,18 @@ impl CounterFiles {
 /// Takes the first sample of a process. Returns none if it has exited.
 fn begin(pid: u32, files: &ProcFiles) -> Option<(NewProcess, Counters)> {
     let identity = ProcessIdentity::of(pid);
-    let uid = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
+    let uid = effective_user(pid)?;
     let stat = files.open(format!("/proc/{pid}/stat"));
     let known = CounterFiles { stat, io: files.open(format!("/proc/{pid}/io")) };
     let counters = known.read()?;
     // The owner and the files were found by the number.
     let is_same = read_stat(&known.stat).is_some_and(|(now, _)| now.start_ticks == counters.stat.start_ticks);
     is_same.then(|| (NewProcess { identity, files: known.into(), uid }, counters))
+}
+
+/// Returns the effective user of a process; None if it has ended.
+pub(super) fn effective_user(pid: u32) -> Option<u32> {
+    std::fs::metadata(format!("/proc/{pid}")).ok().map(|directory| directory.uid())
 }
 
 fn read_stat(file: &OpenProcFile) -> Option<(ProcessStat, Untrusted)> {

@@ -11,7 +11,6 @@ mod snapshot_schedule;
 mod streams;
 
 use std::collections::{BTreeSet, HashMap};
-use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use weir_model::top::{ProcessActivity, Survey};
@@ -20,7 +19,7 @@ use weir_sys::proc::{comm, hides_others, numbers};
 use weir_sys::process_identity::ProcessIdentity;
 
 use counter_reader::CounterReader;
-use counters::{CounterJob, CounterRead};
+use counters::{CounterJob, CounterRead, effective_user};
 use proc_files::ProcFiles;
 use process::SurveyedProcess;
 use process_reader::ProcessReader;
@@ -153,7 +152,7 @@ impl Surveyor {
 
 /// Returns the known facts of a process whose counters do not answer; None if it has ended.
 fn unanswered(pid: u32) -> Option<ProcessActivity> {
-    let uid = std::fs::metadata(format!("/proc/{pid}")).ok()?.uid();
+    let uid = effective_user(pid)?;
     let comm = comm(pid);
     Some(ProcessActivity { pid, uid, command: comm.clone(), comm, unanswered: true, ..Default::default() })
 }

@@ -11,7 +11,7 @@ use weir_sys::capabilities::exceed_those_of_the_tracer;
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::process_stat::ProcessStat;
 
-use crate::survey::counters::{CounterFiles, CounterJob, Counters, NewProcess};
+use crate::survey::counters::{CounterFiles, CounterJob, Counters, NewProcess, effective_user};
 use crate::survey::process_reader::{ProcessReader, Reading};
 use crate::survey::streams::PendingStreams;
 
@@ -64,6 +64,16 @@ impl SurveyedProcess {
         process
     }
 
+    /// Reads again what execve(2) of a privileged program and setuid(2) change.
+    fn read_owner(&mut self, foreign: bool) {
+        let pid = self.identity.pid();
+        let (uid, more_capable) = (effective_user(pid), foreign && exceed_those_of_the_tracer(pid));
+        self.foreign = foreign;
+        if self.has_its_number() {
+            (self.uid, self.more_capable) = (uid.unwrap_or(self.uid), more_capable);
+        }
+    }
+
     /// Returns the job that reads the next sample.
     pub fn job(&self) -> CounterJob {
         let known = (Arc::clone(&self.files), self.stat.start_ticks);
@@ -97,7 +107,11 @@ impl SurveyedProcess {
     pub fn update(&mut self, read: Counters, reader: &mut ProcessReader) {
         let Counters { stat, comm, totals, at: now } = read;
         let before = std::mem::replace(&mut self.stat, stat);
-        self.foreign = totals.as_ref().is_err_and(is_denied);
+        let foreign = totals.as_ref().is_err_and(is_denied);
+        let has_new_image = stat.code_start != before.code_start || comm != self.comm;
+        if has_new_image || foreign != self.foreign {
+            self.read_owner(foreign);
+        }
         let counters = totals.ok();
         self.activity = Some(IntervalActivity {
             seconds: now.duration_since(self.at).as_secs_f64(),
@@ -106,7 +120,7 @@ impl SurveyedProcess {
             system_ticks: stat.system_ticks.saturating_sub(before.system_ticks),
         });
         (self.at, self.counters) = (now, counters.or(self.counters));
-        if stat.code_start != before.code_start || comm != self.comm {
+        if has_new_image {
             self.comm = comm;
             self.streams = PendingStreams::new(None);
             let pid = self.identity.pid();
@@ -201,5 +215,35 @@ impl std::fmt::Debug for SurveyedProcess {
             .field("comm", &self.comm)
             .field("stat", &self.stat)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::survey::counters::CounterRead;
+    use crate::survey::proc_files::ProcFiles;
+
+    #[test]
+    fn the_user_is_read_again_after_execve_and_setuid() {
+        let (files, mut reader) = (ProcFiles::new(), ProcessReader::default());
+        let own = CounterJob { pid: std::process::id(), known: None };
+        let CounterRead::New(new, counters) = own.read(&files) else { panic!("this process") };
+        let mut process = SurveyedProcess::begin(new, counters, &mut reader);
+        let uid = process.uid;
+        let mut after = |change: &dyn Fn(&mut Counters)| {
+            (process.uid, process.more_capable) = (u32::MAX, true);
+            let CounterRead::Same(mut counters) = process.job().read(&files) else { panic!("this process") };
+            change(&mut counters);
+            process.update(counters, &mut reader);
+            (process.uid, process.more_capable, process.foreign)
+        };
+        assert_eq!(after(&|_| {}), (u32::MAX, true, false), "each sample has no time for it");
+        assert_eq!(after(&|counters| counters.stat.code_start += 1), (uid, false, false));
+        let deny = |counters: &mut Counters| {
+            counters.stat.code_start += 1;
+            counters.totals = Err(io::Error::from_raw_os_error(libc::EACCES));
+        };
+        assert_eq!(after(&deny), (uid, false, true));
     }
 }
