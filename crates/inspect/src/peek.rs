@@ -125,7 +125,8 @@ fn read_image(process: ProcessIdentity, most: (u64, u64)) -> Result<Peek, PeekPr
         streams.iter_mut().filter(|one| has_pending(one)).for_each(|one| one.since_s = since);
     }
     let (threads, state) = (proc::threads(pid).len() as u64, state(pid));
-    let (writing, other_writes) = of_main_and_others(pid, most.0);
+    let shown = streams.iter().map(|one| one.preview_bytes).sum();
+    let (writing, other_writes) = of_main_and_others(pid, (most.0, most.1.saturating_sub(shown)));
     let mut unseen: Vec<String> = walkers_missing(pid).into_iter().chain(take_search_cut_of(pid)).collect();
     let records = kept_records(&snapshot.walkers, &snapshot.memory);
     if unseen.is_empty() {

@@ -15,18 +15,26 @@ const MAX_THREADS: usize = 512;
 const MAX_SHOWN: usize = 16;
 
 /// Returns the output call in which the main thread of a process blocks, and those of its other threads, as [`writes_in_progress`].
-pub(crate) fn of_main_and_others(pid: u32, most: u64) -> (Option<WriteInProgress>, Vec<WriteInProgress>) {
+pub(crate) fn of_main_and_others(
+    pid: u32,
+    most: (u64, u64),
+) -> (Option<WriteInProgress>, Vec<WriteInProgress>) {
     let all = writes_in_progress(pid, most).into_iter();
     let (of_main, others): (Vec<_>, Vec<_>) = all.partition(|one| one.tid == pid);
     (of_main.into_iter().next(), others)
 }
 
-/// Returns the output calls in which threads of a process block, that of the main thread first, with at most `most` of the bytes of each.
-/// A thread that was not in the same call all the time is left out: the bytes may be those of another call.
-fn writes_in_progress(pid: u32, most: u64) -> Vec<WriteInProgress> {
+/// Returns the output calls in which threads of a process block, that of the main thread first, with at most `each` of the bytes of one,
+/// and at most `left` of the bytes of all. A thread that was not in the same call all the time is left out: the bytes may be those of
+/// another call.
+fn writes_in_progress(pid: u32, (each, mut left): (u64, u64)) -> Vec<WriteInProgress> {
     let mut threads = proc::threads(pid);
     threads.sort_unstable_by_key(|tid| (*tid != pid, *tid));
-    let writes = threads.into_iter().take(MAX_THREADS).filter_map(|tid| write_of(pid, tid, most));
+    let writes = threads.into_iter().take(MAX_THREADS).filter_map(|tid| {
+        let write = write_of(pid, tid, each.min(left))?;
+        left -= write.preview_bytes;
+        Some(write)
+    });
     writes.take(MAX_SHOWN).collect()
 }
 
@@ -112,7 +120,7 @@ mod tests {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("dd");
         let mut found = Vec::new();
         while found.is_empty() && child.try_wait().expect("its state").is_none() {
-            found = writes_in_progress(child.id(), 4);
+            found = writes_in_progress(child.id(), (4, 100));
             std::thread::yield_now();
         }
         child.kill().expect("a signal");
@@ -121,7 +129,7 @@ mod tests {
         let expected =
             WriteInProgress { tid: child.id(), call, fd: 1, bytes: 300_000, preview, preview_bytes: 4 };
         assert_eq!(found, [expected]);
-        assert_eq!(writes_in_progress(std::process::id(), 4), []);
+        assert_eq!(writes_in_progress(std::process::id(), (4, 100)), []);
     }
 
     /// Each of its threads blocks in another output call, on a full pipe or socket of its own.
@@ -145,9 +153,10 @@ mod tests {
         let until = Instant::now() + Duration::from_secs(20);
         let mut found = Vec::new();
         while found.len() < 3 && Instant::now() < until {
-            found = writes_in_progress(child.id(), 13);
+            found = writes_in_progress(child.id(), (13, 100));
             std::thread::sleep(Duration::from_millis(10));
         }
+        let limited = writes_in_progress(child.id(), (13, 20));
         child.kill().expect("a signal");
         child.wait().expect("its end");
         is_ready.expect("it runs");
@@ -161,5 +170,7 @@ mod tests {
         ];
         assert_eq!(shown, expected);
         assert!(found.iter().all(|one| one.tid != child.id()), "the main thread sleeps");
+        let sizes: Vec<u64> = limited.iter().map(|one| one.preview_bytes).collect();
+        assert_eq!(sizes, [13, 7, 0], "of all calls together");
     }
 }
