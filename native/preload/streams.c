@@ -5,8 +5,15 @@
 #include "handlers.h"
 
 enum { MAX_KNOWN = 256, ERR_INTR = -4 };
-/* Words of glibc's FILE, and its _mode as the index of an int. */
-enum { GLIBC_WRITE_BASE = 4, GLIBC_WRITE_POINTER = 5, GLIBC_OFFSET = 18, GLIBC_MODE = 48 };
+/* Words of the FILE of glibc and musl, glibc's _cur_column as the index of a short, and its _mode as that of an int. */
+enum { GLIBC_WRITE_BASE = 4, GLIBC_WRITE_POINTER = 5, GLIBC_OFFSET = 18, GLIBC_COLUMN = 64, GLIBC_MODE = 48 };
+enum { MUSL_WRITE_BASE = 7 };
+
+/* The bytes that were pending at the fork. */
+struct inherited {
+    size_t bytes;
+    uint64_t hash;
+};
 
 /* The streams that the program has opened. A slot is claimed and freed by one atomic step, because threads open
    files. */
@@ -14,7 +21,7 @@ static struct known {
     struct file *stream;
     void *memory; /* its buffer, if the library has allocated it */
     size_t bytes;
-    size_t inherited; /* bytes that were pending at the fork */
+    struct inherited inherited;
     int forced;
 } known[MAX_KNOWN];
 
@@ -123,14 +130,54 @@ void streams_flush(int fd) {
     }
 }
 
-static size_t standard_inherited[2];
+static struct inherited standard_inherited[2];
 
 static size_t pending(struct file *stream) { return stream && __fpending ? __fpending(stream) : 0; }
 
+/* Wide characters are pending in another buffer. */
+static int is_wide(const struct file *stream) {
+    return gnu_get_libc_version && ((const int *)(const void *)stream)[GLIBC_MODE] > 0;
+}
+
+/* Returns the FNV-1a hash of the first `n` pending bytes; 0 for wide characters. */
+static uint64_t hash_of(const struct file *stream, size_t n) {
+    char *const *words = (char *const *)(const void *)stream;
+    const unsigned char *bytes =
+        (const unsigned char *)words[gnu_get_libc_version ? GLIBC_WRITE_BASE : MUSL_WRITE_BASE];
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    if (is_wide(stream)) return 0;
+    for (size_t i = 0; i < n; i++) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* glibc adds the bytes of each flush to the column of a stream, or counts them from the last newline on, unless the column is
+   0, and reads it nowhere else. A flush therefore changes this value. */
+enum { UNCHANGED_COLUMN = 0xffff };
+
+static uint16_t *column_of(struct file *stream) {
+    return gnu_get_libc_version ? &((uint16_t *)(void *)stream)[GLIBC_COLUMN] : NULL;
+}
+
+static void note_inherited(struct file *stream, struct inherited *inherited) {
+    *inherited = (struct inherited){pending(stream), 0};
+    if (!inherited->bytes) return;
+    inherited->hash = hash_of(stream, inherited->bytes);
+    if (column_of(stream)) *column_of(stream) = UNCHANGED_COLUMN;
+}
+
 void streams_note_inherited(void) {
-    if (&stdout) standard_inherited[0] = pending(stdout);
-    if (&stderr) standard_inherited[1] = pending(stderr);
-    for (int i = 0; i < MAX_KNOWN; i++) known[i].inherited = pending(known[i].stream);
+    if (&stdout) note_inherited(stdout, &standard_inherited[0]);
+    if (&stderr) note_inherited(stderr, &standard_inherited[1]);
+    for (int i = 0; i < MAX_KNOWN; i++) note_inherited(known[i].stream, &known[i].inherited);
+}
+
+/* Returns true if the inherited bytes are still the first of the `n` pending ones: not flushed, discarded by __fpurge, or written
+   by weir. Is wrong only if the process has printed the same bytes again after it discarded or, in musl, flushed them, or after
+   it flushed a multiple of 65,536 bytes without a newline. */
+static int has_inherited(struct file *stream, const struct inherited *inherited, size_t n) {
+    const uint16_t *column = column_of(stream);
+    if (n < inherited->bytes || (column && *column != UNCHANGED_COLUMN)) return 0;
+    return hash_of(stream, inherited->bytes) == inherited->hash;
 }
 
 /* Moves the bytes after the first `keep` pending ones out of a glibc stream to its file. Those that the file does not take
@@ -139,7 +186,7 @@ static void write_behind(struct file *stream, size_t keep) {
     char **pointers = (char **)(void *)stream, *from = pointers[GLIBC_WRITE_BASE] + keep;
     int64_t *offset = (int64_t *)(void *)&pointers[GLIBC_OFFSET];
     const char *at = from, *end = pointers[GLIBC_WRITE_POINTER];
-    if (((const int *)(const void *)stream)[GLIBC_MODE] > 0) return; /* wide characters are pending elsewhere */
+    if (is_wide(stream)) return;
     while (at < end) {
         long written = sys_write(fileno(stream), at, (size_t)(end - at));
         if (written < 0 && written != ERR_INTR) break;
@@ -150,14 +197,13 @@ static void write_behind(struct file *stream, size_t keep) {
 }
 
 /* Writes the bytes after the inherited ones. If the exec then fails, the stream has only the inherited ones, so no byte is
-   written again. A stream with fewer bytes than the inherited ones has been flushed since the fork, so all bytes are its
-   own. */
-static void flush_own(struct file *stream, size_t *inherited) {
+   written again. If it has the inherited ones no longer, all bytes are its own. */
+static void flush_own(struct file *stream, struct inherited *inherited) {
     size_t n = pending(stream);
-    if (!n || n == *inherited || !handlers_permit_flush(stream)) return;
-    if (n < *inherited) *inherited = 0;
-    if (!*inherited) fflush(stream);
-    else if (gnu_get_libc_version) write_behind(stream, *inherited);
+    if (!n || !handlers_permit_flush(stream)) return;
+    if (inherited->bytes && !has_inherited(stream, inherited, n)) inherited->bytes = 0;
+    if (!inherited->bytes) fflush(stream);
+    else if (n > inherited->bytes && gnu_get_libc_version) write_behind(stream, inherited->bytes);
 }
 
 void streams_flush_own(void) {
@@ -199,7 +245,7 @@ static void *unregister_stream(struct file *stream, size_t *bytes) {
     *bytes = slot->bytes;
     slot->memory = NULL;
     slot->forced = 0;
-    slot->inherited = 0;
+    slot->inherited.bytes = 0;
     __atomic_store_n(&slot->stream, NULL, __ATOMIC_SEQ_CST);
     await_release(slot);
     return memory;

@@ -115,6 +115,23 @@ fn exec_flush_writes_own_bytes_and_no_inherited_ones() {
 }
 
 #[test]
+fn exec_flush_writes_what_a_child_prints_after_a_flush_of_its_inherited_bytes() {
+    let config = PreloadConfig { exec_flush: true, ..PreloadConfig::default() };
+    with_each_libc(|run| {
+        for own in ["xyz", "xyz1", "xyz1more", "abd more"] {
+            assert_eq!(run(&format!("flush {own}"), &config), ["abc ", own, "abc "], "{own}");
+            assert_eq!(run(&format!("purge {own}"), &config), [own, "abc "], "{own}");
+        }
+    });
+    // glibc's streams also tell a flush if the same bytes follow.
+    let glibc = program("cc", "modes");
+    for own in ["abc ", "abc more"] {
+        let found = packets(&glibc, &format!("flush {own}"), &config, Stdio::null());
+        assert_eq!(found, ["abc ", own, "abc "], "{own}");
+    }
+}
+
+#[test]
 fn children_do_not_read_a_private_input() {
     let (dir, program) = (directory(), program("cc", "modes"));
     let path = dir.path().join("in");

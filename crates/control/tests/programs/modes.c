@@ -1,6 +1,7 @@
 /* Prints through stdio in the way that argv[1] names. Each write(2) to the socket is one packet. */
 #define _GNU_SOURCE
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -34,6 +35,16 @@ int main(int count, char **words) {
     if (!strcmp(how, "fork-exec")) {
         printf("inherited ");
         if (!fork()) printf("own "), execl("/bin/true", "true", (char *)NULL);
+        wait(NULL);
+    }
+    if (!strncmp(how, "flush ", 6) || !strncmp(how, "purge ", 6)) {
+        printf("abc ");
+        if (!fork()) {
+            if (*how == 'f') fflush(NULL);
+            else __fpurge(stdout);
+            printf("%s", how + 6);
+            execl("/bin/true", "true", (char *)NULL);
+        }
         wait(NULL);
     }
     if (!strcmp(how, "vfork-exec")) {
