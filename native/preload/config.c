@@ -29,11 +29,8 @@ static void parse_private(struct config *c, struct span value) {
     size_t colon = 0;
     while (colon < value.n && value.at[colon] != ':') colon++;
     if (colon == value.n) return;
-    int64_t dev = span_number((struct span){value.at, colon});
-    int64_t ino = span_number((struct span){value.at + colon + 1, value.n - colon - 1});
-    c->private_stdin = dev >= 0 && ino >= 0;
-    c->private_dev = (uint64_t)dev;
-    c->private_ino = (uint64_t)ino;
+    c->private_stdin = span_unsigned((struct span){value.at, colon}, &c->private_dev) &&
+        span_unsigned((struct span){value.at + colon + 1, value.n - colon - 1}, &c->private_ino);
 }
 
 static void parse_path(char *to, size_t room, struct span value) {

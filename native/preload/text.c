@@ -10,14 +10,20 @@ char *text_put_number(char *to, uint64_t number) {
     return to;
 }
 
-int64_t span_number(struct span span) {
-    int64_t value = 0;
-    if (!span.n || span.n > 18) return -1;
+int span_unsigned(struct span span, uint64_t *into) {
+    uint64_t value = 0;
     for (size_t i = 0; i < span.n; i++) {
-        if (span.at[i] < '0' || span.at[i] > '9') return -1;
-        value = value * 10 + (span.at[i] - '0');
+        if (span.at[i] < '0' || span.at[i] > '9') return 0;
+        uint64_t digit = (uint64_t)(span.at[i] - '0');
+        if (__builtin_mul_overflow(value, UINT64_C(10), &value) || __builtin_add_overflow(value, digit, &value)) return 0;
     }
-    return value;
+    *into = value;
+    return span.n > 0;
+}
+
+int64_t span_number(struct span span) {
+    uint64_t value;
+    return span_unsigned(span, &value) && value <= INT64_MAX ? (int64_t)value : -1;
 }
 
 /* Compares bytes: char is signed on x86-64 and unsigned on aarch64. */

@@ -49,7 +49,9 @@ static inline int span_same(struct span a, struct span b) {
 
 /* Appends a decimal number, and returns its end. */
 char *text_put_number(char *to, uint64_t number);
-/* Parses a decimal number that fills the whole span; returns -1 if it does not. */
+/* Parses a decimal number that fills the whole span. Returns false if it does not, or if the number is above UINT64_MAX. */
+int span_unsigned(struct span span, uint64_t *into);
+/* As span_unsigned. Returns the number, or -1 if it is above INT64_MAX or none. */
 int64_t span_number(struct span span);
 /* Matches a shell pattern: * ? [a-z] [!a], and \ before a character. Unlike in a shell, * matches slashes. */
 int glob_matches(struct span pattern, const char *text);

@@ -29,8 +29,13 @@ static void numbers(void) {
     check(span_number(span_of("0")) == 0 && span_number(span_of("18")) == 18, "numbers");
     check(span_number(span_of("")) == -1 && span_number(span_of("1x")) == -1, "not one");
     check(span_number(span_of("-1")) == -1, "signs");
-    check(span_number(span_of("999999999999999999")) == 999999999999999999, "long");
-    check(span_number(span_of("1000000000000000000")) == -1, "too long");
+    check(span_number(span_of("9223372036854775807")) == INT64_MAX, "the largest signed number");
+    check(span_number(span_of("9223372036854775808")) == -1, "too large");
+    uint64_t number = 1;
+    check(span_unsigned(span_of("18446744073709551615"), &number) && number == UINT64_MAX, "the largest unsigned number");
+    check(!span_unsigned(span_of("18446744073709551616"), &number), "one too many");
+    check(!span_unsigned(span_of("99999999999999999999"), &number), "the largest of 20 digits");
+    check(!span_unsigned(span_of("184467440737095516150"), &number) && !span_unsigned(span_of(""), &number), "no number");
     char text[24];
     *text_put_number(text, UINT64_MAX) = 0;
     check(strcmp(text, "18446744073709551615") == 0, "the largest number");
@@ -76,6 +81,9 @@ static void lines(void) {
     check(parse(&c, "lib=/l\nstdin-private=66306:123\nfirst=7\ncoalesce=files\narena=/proc/1/fd/3"), "numbers");
     check(c.private_stdin && c.private_dev == 66306 && c.private_ino == 123 && c.first_pid == 7, "private");
     check(c.coalesce == COALESCE_FILES && !strcmp(c.arena, "/proc/1/fd/3"), "arena");
+    check(parse(&c, "lib=/l\nstdin-private=18446744073709551615:10000000000000000000"), "long numbers");
+    check(c.private_stdin && c.private_dev == UINT64_MAX && c.private_ino == UINT64_C(10000000000000000000), "long");
+    check(parse(&c, "lib=/l\nstdin-private=1:18446744073709551616") && !c.private_stdin, "an inode that is too large");
 }
 
 static void garbage(void) { /* no input may crash the parser */
