@@ -1,5 +1,6 @@
 //! The library that `weir run` loads into programs (native/preload), and its configuration.
 
+mod checked_directory;
 pub mod install;
 
 use std::ffi::OsString;
