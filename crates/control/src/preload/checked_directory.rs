@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, Stat, StatVfsMountFlags, fstat, fstatvfs, mkdirat, open, openat, renameat,
-    unlinkat,
+    AtFlags, Mode, OFlags, Stat, StatVfsMountFlags, chmodat, fstat, fstatvfs, mkdirat, open, openat,
+    renameat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -18,6 +18,9 @@ use weir_sys::user_namespace;
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 const EXECUTE_ALL: u32 = 0o111;
+const READ_EXECUTE_ALL: u32 = 0o555;
+/// The mode of the directories that weir makes.
+const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 
 /// A directory whose path has no symbolic links, and which no other user but root can replace.
 #[derive(Debug)]
@@ -37,9 +40,12 @@ impl CheckedDirectory {
         let root = open("/", flags, Mode::empty()).map_err(|error| error.to_string())?;
         let mut directory = CheckedDirectory { descriptor: root, path: "/".into() };
         directory.check()?;
-        let names = real.strip_prefix("/").unwrap_or(&real).components().chain(missing.components());
-        for name in names {
-            directory = directory.child(name)?;
+        let target = real.join(missing);
+        let mut names = target.strip_prefix("/").unwrap_or(&target).components().peekable();
+        while let Some(name) = names.next() {
+            // The last directory is weir's own, unless a link leads to one with another name.
+            let is_own = names.peek().is_none() && path.file_name() == Some(name.as_os_str());
+            directory = if is_own { directory.own_child(name)? } else { directory.child(name)? };
         }
         Ok(directory)
     }
@@ -50,23 +56,53 @@ impl CheckedDirectory {
     }
 
     /// Opens a directory in this one, and creates it if there is none. Fails for a symbolic link.
-    pub(super) fn child(&self, name: impl AsRef<Path>) -> Result<CheckedDirectory, String> {
-        let (name, path) = (name.as_ref(), self.path.join(name.as_ref()));
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = || openat(&self.descriptor, name, flags, Mode::empty());
-        let opened = open().or_else(|errno| {
-            if errno != Errno::NOENT {
-                return Err(errno);
-            }
-            match mkdirat(&self.descriptor, name, Mode::from_raw_mode(0o755)) {
-                Ok(()) | Err(Errno::EXIST) => open(),
-                Err(errno) => Err(errno),
-            }
-        });
-        let descriptor = opened.map_err(|errno| format!("{}: {errno}", path.display()))?;
-        let directory = CheckedDirectory { descriptor, path };
+    fn child(&self, name: impl AsRef<Path>) -> Result<CheckedDirectory, String> {
+        let directory = self.open_or_create(name.as_ref())?;
         directory.check()?;
         Ok(directory)
+    }
+
+    /// As `child` for a directory that only weir uses. Repairs its mode, which an earlier version left to root's umask.
+    pub(super) fn own_child(&self, name: impl AsRef<Path>) -> Result<CheckedDirectory, String> {
+        let directory = self.open_or_create(name.as_ref())?;
+        directory.share()?;
+        directory.check()?;
+        Ok(directory)
+    }
+
+    fn open_or_create(&self, name: &Path) -> Result<CheckedDirectory, String> {
+        let path = self.path.join(name);
+        let failed = |errno| format!("{}: {errno}", path.display());
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = || openat(&self.descriptor, name, flags, Mode::empty());
+        match open() {
+            Ok(descriptor) => return Ok(CheckedDirectory { descriptor, path }),
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+        let created = mkdirat(&self.descriptor, name, DIRECTORY_MODE);
+        if let Err(errno) = created
+            && errno != Errno::EXIST
+        {
+            return Err(failed(errno));
+        }
+        let descriptor = open().map_err(failed)?;
+        let directory = CheckedDirectory { descriptor, path };
+        if created.is_ok() {
+            directory.share()?;
+        }
+        Ok(directory)
+    }
+
+    /// Opens a directory of root's, which a umask has closed, to the programs of other users.
+    fn share(&self) -> Result<(), String> {
+        let stat = self.stat()?;
+        let is_closed = stat.st_mode & READ_EXECUTE_ALL != READ_EXECUTE_ALL;
+        if geteuid().is_root() && stat.st_uid == 0 && is_closed {
+            // A failure is left to `check`. The descriptor of a path has no fchmod(2).
+            let _refused = chmodat(&self.descriptor, ".", DIRECTORY_MODE, AtFlags::empty());
+        }
+        Ok(())
     }
 
     /// Fails if another user can replace a directory in this one.

@@ -68,12 +68,12 @@ fn candidates() -> Vec<PathBuf> {
 fn fill(directory: &Path, folder: &str, files: Files) -> Result<PathBuf, String> {
     let directory = CheckedDirectory::open(directory)?;
     directory.check_last()?;
-    let folder = directory.child(folder)?;
+    let folder = directory.own_child(folder)?;
     for (name, bytes) in files {
         let (parents, name) = name.rsplit_once('/').unwrap_or(("", name));
         let mut parent = folder.again()?;
         for name in parents.split('/').filter(|name| !name.is_empty()) {
-            parent = parent.child(name)?;
+            parent = parent.own_child(name)?;
         }
         if !parent.holds(name, bytes) {
             parent.check_last()?;
@@ -104,6 +104,8 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+    use rustix::fs::Mode;
+
     use super::*;
 
     const FILES: Files = &[("lib.so", b"one"), ("deep/er.py", b"two")];
@@ -125,14 +127,9 @@ mod tests {
 
     #[test]
     fn files_are_installed_once_and_repaired_after_a_change() {
-        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        let Some(dir) = own_folder() else { return };
         let install = || fill(dir.path(), "f", FILES);
-        let path = match install() {
-            Ok(path) => path,
-            // The source directory may be writable for other users.
-            Err(why) => return assert!(why.contains("others") || why.contains("another"), "{why}"),
-        };
+        let path = install().unwrap();
         let file = path.join("deep/er.py");
         let inode = |file: &Path| fs::metadata(file).unwrap().ino();
         let first = inode(&file);
@@ -162,6 +159,40 @@ mod tests {
             let refused = fill(&open, "f", FILES);
             assert!(refused.is_err_and(|why| why.contains("others can write")), "{mode:o}");
         }
+    }
+
+    #[test]
+    fn a_umask_of_root_keeps_no_user_from_the_files() {
+        let Some(dir) = own_folder() else { return };
+        let (closed, private) = (dir.path().join("closed"), dir.path().join("private"));
+        for directory in [&closed, &private] {
+            fs::create_dir(directory).unwrap();
+            fs::set_permissions(directory, Permissions::from_mode(0o700)).unwrap();
+        }
+        std::os::unix::fs::symlink(&private, dir.path().join("link")).unwrap();
+        let fill_with_umask = || {
+            // SAFETY: only the umask and the working directory of this thread become its own.
+            unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) }.unwrap();
+            rustix::process::umask(Mode::from_raw_mode(0o077));
+            ["new/er", "closed", "link"].map(|name| fill(&dir.path().join(name), "f", FILES))
+        };
+        let filled =
+            std::thread::scope(|scope| scope.spawn(fill_with_umask).join().expect("the thread panicked"));
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        if !geteuid().is_root() {
+            return assert!(filled.iter().all(Result::is_ok), "{filled:?}");
+        }
+        let [new, old, linked] = filled;
+        for path in [new.unwrap(), old.unwrap()] {
+            for directory in [path.parent().unwrap(), &path, &path.join("deep")] {
+                assert_eq!(mode(directory), 0o755, "{}", directory.display());
+            }
+            assert_eq!(mode(&path.join("lib.so")), 0o555);
+        }
+        assert_eq!(mode(&dir.path().join("new")), 0o755);
+        // Another directory, to which a link in place of weir's leads, keeps its mode.
+        assert!(linked.is_err_and(|why| why.contains("cannot reach")));
+        assert_eq!(mode(&private), 0o700);
     }
 
     #[test]
