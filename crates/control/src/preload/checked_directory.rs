@@ -36,11 +36,12 @@ impl CheckedDirectory {
         let existing = path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("/"));
         let missing = path.strip_prefix(existing).map_err(|error| error.to_string())?;
         let real = fs::canonicalize(existing).map_err(|error| error.to_string())?;
+        let target = real.join(missing);
+        check_path(&target)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open("/", flags, Mode::empty()).map_err(|error| error.to_string())?;
         let mut directory = CheckedDirectory { descriptor: root, path: "/".into() };
         directory.check()?;
-        let target = real.join(missing);
         let mut names = target.strip_prefix("/").unwrap_or(&target).components().peekable();
         while let Some(name) = names.next() {
             // The last directory is weir's own, unless a link leads to one with another name.
@@ -175,5 +176,17 @@ impl CheckedDirectory {
             remove();
         }
         written
+    }
+}
+
+/// Fails if a variable cannot name a file below this directory: ld.so divides LD_PRELOAD at blanks and colons, and expands $. The
+/// library's configuration is UTF-8.
+fn check_path(path: &Path) -> Result<(), String> {
+    let is_special = |letter: char| letter.is_whitespace() || ":$".contains(letter);
+    match path.to_str().is_none_or(|text| text.contains(is_special)) {
+        true => Err(
+            "its path has a space or a colon, a $ or invalid UTF-8, so LD_PRELOAD, RUBYOPT or PYTHONPATH cannot name a file in it".into(),
+        ),
+        false => Ok(()),
     }
 }

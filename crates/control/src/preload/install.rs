@@ -101,7 +101,9 @@ fn hash(files: Files) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
     use std::fs::{self, Permissions};
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use rustix::fs::Mode;
@@ -193,6 +195,23 @@ mod tests {
         // Another directory, to which a link in place of weir's leads, keeps its mode.
         assert!(linked.is_err_and(|why| why.contains("cannot reach")));
         assert_eq!(mode(&private), 0o700);
+    }
+
+    #[test]
+    fn a_path_that_variables_cannot_name_is_not_used() {
+        let Some(dir) = own_folder() else { return };
+        for name in [&b"a b"[..], b"a:b", b"a\tb", b"a\nb", b"$LIB", b"a\xff"] {
+            let candidate = dir.path().join(OsStr::from_bytes(name)).join("weir");
+            let refused = fill(&candidate, "f", FILES);
+            assert!(refused.is_err_and(|why| why.contains("a space or a colon")), "{name:?}");
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        // The files are in the directory to which the link leads.
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("a b")).unwrap();
+        assert_eq!(fill(&dir.path().join("a b"), "f", FILES), fill(dir.path(), "f", FILES));
+        fs::create_dir(dir.path().join("c d")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("c d"), dir.path().join("e")).unwrap();
+        assert!(fill(&dir.path().join("e"), "f", FILES).is_err());
     }
 
     #[test]
