@@ -158,6 +158,8 @@ fn simple_commands(script: &str) -> Vec<Vec<Word>> {
     let mut letters = script.chars().peekable();
     let mut is_target = false;
     let mut here_documents = Vec::new();
+    // Open parentheses of $((…)) and ((…)), in which << shifts bits.
+    let mut arithmetic_depth = 0_usize;
     let end_word = |word: &mut Option<Word>, command: &mut Vec<Word>, is_target: &mut bool| {
         if let Some(word) = word.take()
             && !std::mem::take(is_target)
@@ -174,7 +176,7 @@ fn simple_commands(script: &str) -> Vec<Vec<Word>> {
                 end_word(&mut word, &mut command, &mut is_target);
                 let operator: String =
                     std::iter::from_fn(|| letters.next_if(|one| "<>&|".contains(*one))).collect();
-                if letter == '<' && operator == "<" {
+                if letter == '<' && operator == "<" && arithmetic_depth == 0 {
                     here_documents.push(delimiter(&mut letters));
                 } else {
                     is_target = true;
@@ -185,21 +187,16 @@ fn simple_commands(script: &str) -> Vec<Vec<Word>> {
                 end_word(&mut word, &mut command, &mut is_target);
                 is_target = false;
                 commands.push(std::mem::take(&mut command));
-                if letter == '\n' {
-                    here_documents.drain(..).for_each(|end| skip_here_document(&mut letters, &end));
+                match letter {
+                    '(' if arithmetic_depth > 0 || letters.peek() == Some(&'(') => arithmetic_depth += 1,
+                    ')' => arithmetic_depth = arithmetic_depth.saturating_sub(1),
+                    '\n' => here_documents.drain(..).for_each(|end| skip_here_document(&mut letters, &end)),
+                    _ => {}
                 }
             }
             '\'' | '"' => {
                 let word = word.get_or_insert_with(|| Word { is_plain: true, ..Word::default() });
-                while let Some(one) = letters.next_if(|one| *one != letter) {
-                    word.is_plain &= letter == '\'' || !"$`".contains(one);
-                    word.text.push(if letter == '"' && one == '\\' {
-                        letters.next().unwrap_or(one)
-                    } else {
-                        one
-                    });
-                }
-                letters.next();
+                read_quoted(&mut letters, letter, word);
             }
             '\\' => {
                 let next = letters.next().filter(|one| *one != '\n');
@@ -218,6 +215,15 @@ fn simple_commands(script: &str) -> Vec<Vec<Word>> {
 }
 
 type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+/// Appends the text up to the closing quote, and takes the quote.
+fn read_quoted(letters: &mut Letters, quote: char, word: &mut Word) {
+    while let Some(one) = letters.next_if(|one| *one != quote) {
+        word.is_plain &= quote == '\'' || !"$`".contains(one);
+        word.text.push(if quote == '"' && one == '\\' { letters.next().unwrap_or(one) } else { one });
+    }
+    letters.next();
+}
 
 /// Returns the word that ends a here-document, without its quotes. `letters` begins after the operator.
 fn delimiter(letters: &mut Letters) -> String {
@@ -261,6 +267,9 @@ mod tests {
             ("kill -0 $$; declare x; shopt -s y; mapfile z; compgen -c; rg", "rg"),
             ("function g { :; }; function h() { node; }; g; h; myfunction g; rg", "node,myfunction,rg"),
             ("coproc C { cat; }; coproc rg", "cat,rg"),
+            ("x=$((1<<2))\nrg; cat <<E\nnode\nE\nsed", "rg,cat,sed"),
+            ("x=$((($a)<<($b)<<4))\nrg\n(($x << 1))\nsed; y=$(cat <<E\nnode\nE\n)", "rg,sed,cat"),
+            ("case x in a) cat <<E;; b) ;; esac\nnode\nE\n", "cat,b"),
             ("", ""),
         ] {
             let names: Vec<String> =
