@@ -229,6 +229,38 @@ pub struct LogOptions {
 }
 
 #[cfg(test)]
+impl LogOptions {
+    /// Returns the options of a log of lines, which has no sources.
+    pub(crate) fn of_lines(log: &std::path::Path) -> Self {
+        Self {
+            output: Some(log.into()),
+            sources: Vec::new(),
+            framing: Framing::Delimiter(b'\n'),
+            multiline: None,
+            max_record_bytes: 1 << 16,
+            oversize: Oversize::Split,
+            format: Format::Raw,
+            fields: Fields::default(),
+            flush: Flush::Line,
+            sync: SyncPolicy::None,
+            buffer_bytes: 4 * crate::intake::CHUNK,
+            rotation: RotationPolicy::default(),
+            torn: TornTail::Keep,
+            ack: false,
+            overflow: Overflow::Block,
+            memory_bytes: 1 << 20,
+            spill: SpillOptions { directory: "/nonexistent".into(), limit: 0, log: None },
+            metrics: Vec::new(),
+            max_connections: 2,
+            idle: None,
+            socket_mode: 0o600,
+            drain: Duration::ZERO,
+            state: None,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,15 +1,13 @@
 //! The same sources give the same log, whether they are read in the buffer of the log or not.
 
 use std::path::Path;
-use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::backlog::SpillOptions;
 use crate::framing::{Framing, Oversize};
-use crate::options::{Flush, LogOptions, Overflow, SyncPolicy};
-use crate::sink::{LogSink, RotationPolicy, SinkOptions, TornTail};
+use crate::options::{Flush, LogOptions};
+use crate::sink::{LogSink, RotationPolicy, SinkOptions};
 
 /// The treatment of the bytes of the sources.
 #[derive(Clone, Copy, Debug)]
@@ -25,29 +23,13 @@ type Read = (usize, Vec<u8>);
 
 fn options(log: &Path, policy: Policy, flush: Flush) -> LogOptions {
     LogOptions {
-        output: Some(log.into()),
-        sources: Vec::new(),
         framing: policy.framing,
-        multiline: None,
         max_record_bytes: policy.max,
         oversize: policy.oversize,
-        format: crate::format::Format::Raw,
-        fields: crate::format::Fields::default(),
         flush,
-        sync: SyncPolicy::None,
-        buffer_bytes: 4 * CHUNK,
         rotation: RotationPolicy { bytes: policy.rotate_bytes, ..RotationPolicy::default() },
-        torn: TornTail::Keep,
         ack: true,
-        overflow: Overflow::Block,
-        memory_bytes: 1 << 20,
-        spill: SpillOptions { directory: "/nonexistent".into(), limit: 0, log: None },
-        metrics: Vec::new(),
-        max_connections: 2,
-        idle: None,
-        socket_mode: 0o600,
-        drain: Duration::ZERO,
-        state: None,
+        ..LogOptions::of_lines(log)
     }
 }
 

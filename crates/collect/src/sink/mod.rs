@@ -362,13 +362,6 @@ impl LogSink {
         }
     }
 
-    /// Returns when the log is rotated because of its age.
-    fn rotate_at(&self) -> Option<Instant> {
-        let interval = self.options.rotation.interval.filter(|_| self.file.bytes() > 0)?;
-        let at = self.file.since() + interval;
-        Some(self.rotate_after.map_or(at, |after| at.max(after)))
-    }
-
     /// Writes and syncs all accepted bytes, and waits for the finished files.
     pub(crate) fn close(mut self) -> ClosedSink {
         let result = self.write_all_pending();

@@ -57,6 +57,16 @@ impl LogSink {
         }
     }
 
+    /// Returns when the log is rotated because of its age. A log that cannot be written is rotated when it is written again.
+    pub(super) fn rotate_at(&self) -> Option<Instant> {
+        if self.stall.is_some() {
+            return None;
+        }
+        let interval = self.options.rotation.interval.filter(|_| self.file.bytes() > 0)?;
+        let at = self.file.since() + interval;
+        Some(self.rotate_after.map_or(at, |after| at.max(after)))
+    }
+
     /// Begins a new file. After an error the sink continues the old one, and tries again after ROTATE_AGAIN.
     pub(super) fn rotate(&mut self) {
         self.flush();
@@ -77,5 +87,29 @@ impl LogSink {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::LogOptions;
+    use crate::sink::{SinkOptions, Stall};
+
+    #[test]
+    fn a_stalled_log_waits_for_its_next_attempt_not_for_its_rotation() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut options = LogOptions::of_lines(&dir.path().join("log"));
+        options.rotation.interval = Some(Duration::from_nanos(1));
+        let mut sink = LogSink::open(SinkOptions::of(&options)).expect("opened");
+        sink.append(b"one\n", 1).expect("accepted");
+        sink.flush();
+        assert!(sink.deadline().is_some_and(|at| at <= Instant::now()), "the interval has passed");
+        let retry_at = Instant::now() + Duration::from_secs(3600);
+        sink.stall = Some(Stall { retry_at, delay: Duration::from_secs(3600) });
+        assert_eq!(sink.deadline(), Some(retry_at));
+        sink.stall = None;
+        sink.on_time(Instant::now());
+        assert_eq!(sink.counts().rotations, 1, "afterwards it is rotated");
     }
 }
