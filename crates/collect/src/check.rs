@@ -45,7 +45,8 @@ pub fn check(path: &Path, options: &CheckOptions) -> Result<LogCheckDocument, Er
     let name = crate::error::shown(path);
     let failed = |error: std::io::Error| Error::call("read", &name, &error, "name a log that can be read");
     let mut file = BufReader::with_capacity(256 << 10, File::open(path).map_err(failed)?);
-    let mut checker = Checker::new(weir_model::text_of(path), options);
+    let whole = options.pattern.as_ref().map(whole_pattern).transpose()?;
+    let mut checker = Checker::new(weir_model::text_of(path), options, whole);
     let mut splitter = Splitter::new(options.framing, MAX_RECORD, Oversize::Cut);
     let mut held = Vec::new();
     loop {
@@ -75,8 +76,18 @@ pub fn check(path: &Path, options: &CheckOptions) -> Result<LogCheckDocument, Er
     Ok(checker.finish(&held))
 }
 
+/// Returns the pattern of a record that matches from its start to its end. An alternative that ends earlier must not win.
+fn whole_pattern(pattern: &Regex) -> Result<Regex, Error> {
+    Regex::new(&format!(r"\A(?:{pattern})\z"))
+        // With (?x) a comment at the end of the pattern hides the parenthesis in its line.
+        .or_else(|_| Regex::new(&format!("\\A(?:{pattern}\n)\\z")))
+        .map_err(|error| Error::text(format!("--pattern '{pattern}': {error}: use a shorter pattern")))
+}
+
 struct Checker<'a> {
     options: &'a CheckOptions,
+    /// The pattern of whole records.
+    whole: Option<Regex>,
     document: LogCheckDocument,
     writers: HashMap<Vec<u8>, usize>,
     /// The last number of each writer.
@@ -85,7 +96,7 @@ struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    fn new(log: String, options: &'a CheckOptions) -> Self {
+    fn new(log: String, options: &'a CheckOptions, whole: Option<Regex>) -> Self {
         let document = LogCheckDocument {
             schema: CHECK_SCHEMA.into(),
             log,
@@ -101,7 +112,8 @@ impl<'a> Checker<'a> {
             command: Vec::new(),
             environment: BTreeMap::new(),
         };
-        Self { options, document, writers: HashMap::new(), numbers: Vec::new(), last_writer: None }
+        let (writers, numbers) = (HashMap::new(), Vec::new());
+        Self { options, whole, document, writers, numbers, last_writer: None }
     }
 
     fn add(&mut self, bytes: &[u8], consumed: usize, too_long: bool) {
@@ -138,7 +150,7 @@ impl<'a> Checker<'a> {
                 None => Judgement::Torn,
             };
         }
-        let Some(pattern) = &self.options.pattern else {
+        let (Some(pattern), Some(whole)) = (&self.options.pattern, &self.whole) else {
             // NUL bytes in a log of lines are what a power cut leaves.
             let torn = matches!(self.options.framing, Framing::Delimiter(delimiter) if delimiter != 0)
                 && bytes.contains(&0);
@@ -148,8 +160,7 @@ impl<'a> Checker<'a> {
                 Judgement::Whole { writer: Vec::new(), number: None }
             };
         };
-        match pattern.captures(bytes).filter(|found| found.get(0).is_some_and(|all| all.len() == bytes.len()))
-        {
+        match whole.captures(bytes) {
             Some(found) => Judgement::Whole {
                 writer: found.name("writer").map(|writer| writer.as_bytes().to_vec()).unwrap_or_default(),
                 number: found
@@ -245,6 +256,14 @@ mod tests {
         assert_eq!((log.whole, log.torn, log.interleaved), (4, 1, 1));
         let writers: Vec<_> = log.writers.iter().map(|writer| (writer.missing, writer.repeated)).collect();
         assert_eq!(writers, [(1, 0), (0, 1)]);
+    }
+
+    #[test]
+    fn a_whole_record_matches_any_alternative() {
+        for pattern in ["a|ab", "(?x) a | ab # a comment"] {
+            let log = checked(b"ab\na\nabc\nb\n", Framing::Delimiter(b'\n'), Some(pattern), false);
+            assert_eq!((log.whole, log.interleaved, log.torn), (2, 1, 1), "{pattern}");
+        }
     }
 
     #[test]
