@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use rustix::io::Errno;
 
 use super::log_file::{directory_of, sync_directory};
 use super::log_name::{Finish, PARTIAL, parse};
-use super::rotation::RotationPolicy;
+use super::rotation::{RotationPolicy, copy_attributes};
 use crate::error::{Error, io_error};
 
 /// The compression of finished files.
@@ -160,8 +161,8 @@ fn encode_gzip(input: &mut File, out: File) -> io::Result<File> {
 fn write_compressed(from: &Path, to: &Path, encode: Encode) -> io::Result<()> {
     let mut input = File::open(from)?;
     let _ = std::fs::remove_file(to);
-    let out = File::options().write(true).create_new(true).open(to)?;
-    out.set_permissions(input.metadata()?.permissions())?;
+    let out = File::options().write(true).create_new(true).mode(0o600).open(to)?;
+    copy_attributes(&out, &rustix::fs::fstat(&input)?)?;
     encode(&mut input, out)?.sync_all()
 }
 

@@ -9,8 +9,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::fd::OwnedFd;
-use rustix::fs::{Gid, Mode, OFlags, Uid, fchmod, fchown, fstat, open};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, open};
+use rustix::io::Errno;
 
 use super::SinkOptions;
 use super::finishing::{
@@ -122,7 +123,7 @@ impl Rotator {
         };
         let rename_failed =
             |errno| Error::call("rename", file.name(), &io_error(errno), "free the name, or the file system");
-        let new = copy_attributes(&new, &next, file)
+        let new = prepare(&new, &next, file)
             .and_then(|()| LogFile::from_fd(new, Some(log.clone()), file.name().to_string(), options))
             .and_then(|new| rename().map(|()| new).map_err(rename_failed))
             .inspect_err(|_| {
@@ -169,21 +170,27 @@ fn create(path: &Path) -> Result<OwnedFd, Error> {
     })
 }
 
-/// Gives a new file the permission bits and, if permitted, the owner and the group of `file`, and locks it (flock(2)).
-fn copy_attributes(new: &OwnedFd, path: &Path, file: &LogFile) -> Result<(), Error> {
+/// Gives a new log the attributes of `file`, and locks it (flock(2)).
+fn prepare(new: &OwnedFd, path: &Path, file: &LogFile) -> Result<(), Error> {
     let failed = |call: &'static str, name: String| {
         move |errno| Error::call(call, &name, &io_error(errno), "check the file system (dmesg)")
     };
     let stat = fstat(file.as_fd()).map_err(failed("fstat", file.name().to_string()))?;
+    copy_attributes(new, &stat).map_err(failed("fchmod", crate::error::shown(path)))?;
+    let _ = rustix::fs::flock(new, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+    Ok(())
+}
+
+/// Gives a new file the permission bits and, if permitted, the owner and the group of the file with this status.
+pub(super) fn copy_attributes(new: impl AsFd, stat: &Stat) -> Result<(), Errno> {
+    let new = new.as_fd();
     let group = Some(Gid::from_raw(stat.st_gid));
     // Only root may give a file away. An owner may give it to its own groups.
     let has_group =
         fchown(new, Some(Uid::from_raw(stat.st_uid)), group).is_ok() || fchown(new, None, group).is_ok();
     let mode = stat.st_mode & 0o777;
     let mode = if has_group { mode } else { mode_in_other_group(mode) };
-    fchmod(new, Mode::from_raw_mode(mode)).map_err(failed("fchmod", crate::error::shown(path)))?;
-    let _ = rustix::fs::flock(new, rustix::fs::FlockOperation::NonBlockingLockExclusive);
-    Ok(())
+    fchmod(new, Mode::from_raw_mode(mode))
 }
 
 /// Returns the permission bits for a copy in another group: group and others may do what both may do with the original.
@@ -271,6 +278,29 @@ mod tests {
         let expected = [&both, &part, &plain].map(|path| with_suffix(path, ".gz"));
         assert_eq!(left, expected.each_ref().map(|path| path.file_name().unwrap_or_default()));
         assert_eq!(std::fs::read(&expected[0]).expect("its text"), b"complete", "it stays");
+    }
+
+    #[test]
+    fn a_compressed_file_has_the_owner_and_the_mode_of_its_log() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+        let dir = tempfile::tempdir().expect("a directory");
+        let log = dir.path().join("log");
+        let path = finished_path(&log, "20261124T110000.000000Z");
+        std::fs::write(&path, "a\n").expect("written");
+        // Only root may give a file away.
+        let owner =
+            if rustix::process::geteuid().is_root() { 1234 } else { rustix::process::geteuid().as_raw() };
+        let own_group = std::fs::metadata(&path).expect("its status").gid();
+        let group = if rustix::process::geteuid().is_root() { 2345 } else { own_group };
+        chown(&path, Some(owner), Some(group)).expect("given");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).expect("set");
+        let mut policy = options(&log, Retention::default()).rotation;
+        policy.compression = Compression::Gzip;
+        let fd = Arc::new(File::open(&path).expect("opened").into());
+        finish_file(&log, RotatedFile { path: path.clone(), fd }, policy).expect("finished");
+        let compressed = with_suffix(&path.with_extension("safe"), ".gz");
+        let status = std::fs::metadata(compressed).expect("its status");
+        assert_eq!((status.uid(), status.gid(), status.mode() & 0o777), (owner, group, 0o640));
     }
 
     #[test]
