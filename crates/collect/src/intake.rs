@@ -131,9 +131,9 @@ impl Intake {
         !self.durable.is_empty()
     }
 
-    pub(crate) fn drop_one(&mut self) {
-        self.counts.dropped += 1;
-        self.unreported += 1;
+    pub(crate) fn drop_records(&mut self, records: u64) {
+        self.counts.dropped += records;
+        self.unreported += records;
     }
 }
 

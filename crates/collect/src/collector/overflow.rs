@@ -19,20 +19,20 @@ impl Collector {
         data.truncate(length);
         if self.options.overflow == Overflow::DropNewest {
             let mut at = intake.kept;
-            while let Some(consumed) = whole(&mut splitter, &data[at..]) {
+            while let Some((consumed, is_record)) = first_step(&mut splitter, &data[at..]) {
                 if at + consumed <= limit {
                     at += consumed;
                 } else {
                     data.drain(at..at + consumed);
-                    intake.drop_one();
+                    intake.drop_records(is_record.into());
                 }
             }
             intake.kept = at;
         } else {
             while data.len() > limit {
-                let Some(consumed) = whole(&mut intake.splitter, data) else { break };
+                let Some((consumed, is_record)) = first_step(&mut intake.splitter, data) else { break };
                 data.drain(..consumed);
-                intake.drop_one();
+                intake.drop_records(is_record.into());
             }
         }
         let length = data.len();
@@ -88,10 +88,43 @@ impl Collector {
     }
 }
 
-/// Returns the length of the first whole record.
-fn whole(splitter: &mut Splitter, data: &[u8]) -> Option<usize> {
+/// Returns the length of the first whole record, or of a part of one that is too long, and whether it counts as a record: the
+/// rest of a record that is cut or refused does not.
+fn first_step(splitter: &mut Splitter, data: &[u8]) -> Option<(usize, bool)> {
     match splitter.next(data) {
         SplitStep::NeedMore => None,
-        SplitStep::Skip { consumed, .. } | SplitStep::Record { consumed, .. } => Some(consumed),
+        SplitStep::Skip { consumed, refused } => Some((consumed, refused > 0)),
+        SplitStep::Record { consumed, .. } => Some((consumed, true)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::framing::Oversize;
+    use crate::options::LogOptions;
+    use crate::sink::{LogSink, SinkOptions};
+
+    #[test]
+    fn a_dropped_record_counts_once_though_it_is_too_long() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for oversize in [Oversize::Cut, Oversize::Refuse] {
+            for overflow in [Overflow::DropOldest, Overflow::DropNewest] {
+                let mut options = LogOptions::of_lines(&dir.path().join(format!("{oversize:?}{overflow:?}")));
+                (options.max_record_bytes, options.oversize) = (10, oversize);
+                (options.overflow, options.memory_bytes) = (overflow, 8);
+                let sink = LogSink::open(SinkOptions::of(&options)).expect("opened");
+                let mut collector = Collector::new(options, sink);
+                let mut intake = Intake::new("a".into(), None, &collector.options);
+                let mut data = format!("one\n{}\ntwo\n", "x".repeat(30)).into_bytes();
+                let length = data.len();
+                let kept = collector.keep_within_memory(&mut intake, &mut data, length);
+                let expected: (&[u8], u64) = match overflow {
+                    Overflow::DropOldest => (b"two\n", 2),
+                    _ => (b"one\ntwo\n", 1),
+                };
+                assert_eq!((&data[..kept], intake.counts.dropped), expected, "{oversize:?} {overflow:?}");
+            }
+        }
     }
 }

@@ -129,7 +129,7 @@ impl PacketSource {
             match collector.options.overflow {
                 Overflow::Block | Overflow::Spill => self.held = Some((bytes.to_vec(), mark, peer)),
                 // A datagram is small and comes alone: there is no older one in memory to drop instead.
-                Overflow::DropOldest | Overflow::DropNewest => self.intake.drop_one(),
+                Overflow::DropOldest | Overflow::DropNewest => self.intake.drop_records(1),
             }
         }
         Ok(true)
