@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fd::OwnedFd;
 
 use super::SinkOptions;
+use super::log_file::sync_directory;
 use crate::error::Error;
 use crate::framing::Framing;
 use weir_model::number::counted;
@@ -58,6 +59,7 @@ pub(super) fn repair(
         return Ok(true);
     }
     let saved = save_torn(&file, path, torn_at, torn).map_err(failed)?;
+    sync_directory(&saved)?;
     file.set_len(torn_at).map_err(failed)?;
     let saved = crate::error::shown(&saved);
     messages.push(format!("{name} ended in a torn record of {torn_bytes}, which is now in {saved}"));
@@ -196,6 +198,33 @@ mod tests {
             repaired(prefixed, Framing::Prefix(2), TornTail::Keep),
             (b"\0\x01a".to_vec(), b"\0\x05bc".to_vec(), false)
         );
+    }
+
+    /// A directory that cannot be opened cannot be synced: a power cut could then lose the torn bytes.
+    #[test]
+    fn torn_bytes_stay_in_the_log_until_their_new_file_is_durable() {
+        use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("log");
+        std::fs::write(&path, b"a\nbc").expect("written");
+        let set_mode = |mode| {
+            std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(mode)).expect("the mode");
+        };
+        set_mode(0o300);
+        // In this thread root obeys the permissions, too.
+        let mut own = capabilities(None).expect("the capabilities");
+        own.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+        set_capabilities(None, own).expect("given up");
+        let options = SinkOptions {
+            torn: TornTail::Cut,
+            ..SinkOptions::of(&crate::options::LogOptions::of_lines(&path))
+        };
+        let file = File::options().read(true).append(true).open(&path).expect("opened");
+        let error = repair(&file.into(), &path, &options, &mut Vec::new()).expect_err("no sync");
+        set_mode(0o700);
+        assert!(error.to_string().contains("EACCES"), "{error}");
+        assert_eq!(std::fs::read(&path).expect("read"), b"a\nbc");
     }
 
     #[test]
