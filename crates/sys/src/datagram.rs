@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// A datagram that was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub fn report_drops(fd: BorrowedFd) -> io::Result<()> {
 #[repr(C, align(8))]
 struct ControlBuffer([u8; 128]);
 
-/// Receives one datagram without waiting.
+/// Receives one datagram without waiting. Closes descriptors that its sender has attached (SCM_RIGHTS, unix(7)).
 ///
 /// # Errors
 /// As recvmsg(2): EAGAIN if there is none.
@@ -62,7 +62,7 @@ pub fn receive(fd: BorrowedFd, buffer: &mut [u8]) -> io::Result<Datagram> {
     let mut datagram =
         Datagram { bytes, truncated: message.msg_flags & libc::MSG_TRUNC != 0, ..Datagram::default() };
     // SAFETY: the kernel has filled `control`, which is aligned, with msg_controllen bytes of control messages; the macros
-    // stay within them, and each type is read from a message that says that it has it.
+    // stay within them, and each type is read from a message that says that it has it. Received descriptors have no other owner.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(&raw const message);
         while !header.is_null() {
@@ -74,6 +74,14 @@ pub fn receive(fd: BorrowedFd, buffer: &mut [u8]) -> io::Result<Datagram> {
                 }
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
                     datagram.dropped = Some(data.cast::<u32>().read_unaligned());
+                }
+                (libc::SOL_SOCKET, libc::SCM_RIGHTS) => {
+                    // The length includes the header. With MSG_CTRUNC it covers only the descriptors that were installed.
+                    let length: usize = (*header).cmsg_len as _;
+                    for index in 0..(length - libc::CMSG_LEN(0) as usize) / size_of::<RawFd>() {
+                        let fd = data.cast::<RawFd>().add(index).read_unaligned();
+                        drop(OwnedFd::from_raw_fd(fd));
+                    }
                 }
                 _ => {}
             }
@@ -103,6 +111,31 @@ mod tests {
         assert_eq!(first.credentials, Some((std::process::id() as i32, uid)));
         assert_eq!(receive(b.as_fd(), &mut buffer).expect("received").bytes, 0);
         assert_eq!(receive(b.as_fd(), &mut buffer).expect_err("empty").kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn attached_descriptors_are_closed() {
+        use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+        use std::io::{IoSlice, Read};
+        use std::mem::MaybeUninit;
+        use std::os::unix::net::UnixStream;
+        use std::time::Duration;
+        let (a, b) = UnixDatagram::pair().expect("a pair");
+        rustix::net::sockopt::set_socket_passcred(&b, true).expect("credentials");
+        // More than the control buffer has room for, and fewer.
+        for count in [1, 3, 100] {
+            let (sent, mut end) = UnixStream::pair().expect("a pair");
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(100))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            let descriptors = vec![sent.as_fd(); count];
+            assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
+            sendmsg(&a, &[IoSlice::new(b"hello")], &mut control, SendFlags::empty()).expect("sent");
+            drop(sent);
+            let received = receive(b.as_fd(), &mut [0; 10]).expect("received");
+            assert!(received.bytes == 5 && received.credentials.is_some(), "{count}: {received:?}");
+            end.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
+            assert_eq!(end.read(&mut [0]).expect("the end"), 0, "{count}: the last copy is closed");
+        }
     }
 
     #[test]
