@@ -34,3 +34,11 @@ impl LogSink {
         appended
     }
 }
+
+#[cfg(test)]
+impl LogSink {
+    /// Stalls as after a failed write.
+    pub(crate) fn stall_for(&mut self, delay: std::time::Duration) {
+        self.stall = Some(super::Stall { retry_at: std::time::Instant::now() + delay, delay });
+    }
+}

@@ -1,6 +1,7 @@
 //! Files that grow. A file that is renamed is read to its end before the one that takes its name; a truncated file is
 //! read from its start; positions are kept across restarts.
 
+mod file_intake;
 mod own_files;
 pub(crate) mod position;
 mod watch;
@@ -16,6 +17,7 @@ use crate::collector::{Collector, Received};
 use crate::error::Error;
 use crate::intake::Intake;
 use crate::options::{LogOptions, Overflow, SyncPolicy};
+use file_intake::FileIntake;
 use own_files::OwnFiles;
 use position::{FollowedFile, Position, Positions};
 use watch::Watch;
@@ -55,18 +57,6 @@ struct Follow {
 struct Snapshot {
     records: u64,
     positions: Vec<Position>,
-}
-
-/// A followed file and the intake of its records.
-struct FileIntake {
-    followed: FollowedFile,
-    intake: Intake,
-    /// The path leads to another file now.
-    renamed: bool,
-    last_growth: Instant,
-    at_end: bool,
-    /// A sentence about records that may be lost, until the log has it.
-    loss: Option<String>,
 }
 
 pub(super) fn open(pattern: &str, options: &LogOptions) -> Result<Box<dyn Source>, Error> {
@@ -203,10 +193,9 @@ impl Follow {
                 continue;
             }
             let file = &mut self.files[index];
-            if !file.report_loss(collector) {
+            if !file.report_loss(collector) || !file.check_truncation(collector) {
                 continue;
             }
-            file.check_truncation(collector);
             let followed = &mut file.followed;
             let received = collector.receive(&mut file.intake, |buffer| followed.read(buffer));
             let grew = matches!(received, Received::Bytes | Received::Full);
@@ -273,34 +262,6 @@ impl Follow {
             && let Err(error) = positions.save(snapshot.positions)
         {
             collector.messages.push(error.to_string());
-        }
-    }
-}
-
-impl FileIntake {
-    /// Says what happened to the file while no collector ran. Returns false if the log did not take the notice.
-    fn report_loss(&mut self, collector: &mut Collector) -> bool {
-        let Some(text) = self.loss.take() else { return true };
-        if !collector.put_loss(&text) {
-            self.loss = Some(text);
-            return false;
-        }
-        collector.messages.push(text);
-        true
-    }
-
-    /// Reads a file from its beginning if it was truncated (copytruncate): it is shorter than the position in it, or begins
-    /// differently.
-    fn check_truncation(&mut self, collector: &mut Collector) {
-        if !self.followed.was_truncated() {
-            return;
-        }
-        let name = &self.intake.name;
-        let text = format!("weir: {name} was truncated; an unknown number of records is lost");
-        collector.end_record(&mut self.intake);
-        if collector.put_loss(&text) {
-            collector.messages.push(text);
-            self.followed.restart();
         }
     }
 }
