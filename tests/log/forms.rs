@@ -1,6 +1,6 @@
 //! How records are divided and how they look in the log.
 
-use crate::common::{disk_dir, text};
+use crate::common::{disk_dir, text, wait_for};
 use crate::{Collector, lines_of, log_of};
 
 /// Logs `input` with these options. Returns the log.
@@ -187,4 +187,27 @@ fn libc_finds_a_stream_of_syslog() {
     );
     assert!(std::os::unix::net::UnixStream::connect(&path).is_ok());
     assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn a_message_of_another_length_does_not_shift_the_records_behind_it() {
+    let long = vec![b'x'; 256];
+    for (form, expected) in
+        [("len:8", &b"12345678abcdefgh"[..]), ("prefix:u8", b"\x0812345678\x05short\x08abcdefgh")]
+    {
+        let dir = disk_dir();
+        let arguments = ["-o", "out", "--record", form, "--listen", "unix-dgram:d"];
+        let collector = Collector::start(dir.path(), &arguments);
+        let socket = std::os::unix::net::UnixDatagram::unbound().expect("a socket");
+        for message in [&b"12345678"[..], b"short", &long, b"abcdefgh"] {
+            socket.send_to(message, dir.path().join("d")).expect("sent");
+        }
+        let log = || std::fs::read(dir.path().join("out")).unwrap_or_default();
+        wait_for("the last record", || log().ends_with(b"abcdefgh"));
+        assert_eq!(log(), expected, "{form}");
+        wait_for("the sentence", || collector.errors().contains(" is refused, as further ones will be"));
+        let errors = collector.errors();
+        assert_eq!(errors.matches("is refused").count(), 1, "{errors}");
+        assert_eq!(collector.stop(), 1, "records are missing");
+    }
 }

@@ -20,7 +20,7 @@ pub(crate) struct IntakeCounts {
     pub(crate) bytes: u64,
     /// Records that were dropped because the memory was full.
     pub(crate) dropped: u64,
-    /// Records that were longer than the maximum and refused.
+    /// Records that were longer than the maximum, or do not fit the records of the log, and were refused.
     pub(crate) refused: u64,
     /// Records in the log with a mark.
     pub(crate) unfinished: u64,

@@ -24,7 +24,7 @@ pub struct LogCounts {
     pub bytes: u64,
     /// Records that were dropped: by the kernel (UDP), or because the memory was full.
     pub dropped: u64,
-    /// Records that were longer than the maximum, and refused.
+    /// Records that were longer than the maximum, or do not fit the records of the log, and were refused.
     pub refused: u64,
     /// Last records of sources, without their end.
     pub unfinished: u64,

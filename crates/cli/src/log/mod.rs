@@ -318,12 +318,14 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Returns a sentence if records are missing because they were too long. Records that `--overflow` drops do not count: the user
+/// Returns a sentence if records are missing because they were refused. Records that `--overflow` drops do not count: the user
 /// has chosen to drop them.
 fn missing_records(totals: &weir_model::log::LogCounts) -> Option<String> {
     let refused = totals.refused;
     (refused > 0).then(|| {
-        format!("records are missing in the log: {refused} refused because they are longer than --max-record")
+        format!(
+            "records are missing in the log: {refused} refused because they are longer than --max-record, or do not fit --record"
+        )
     })
 }
 

@@ -214,7 +214,8 @@ impl Collector {
         Ok(())
     }
 
-    /// Appends one record. The last record of a source has no delimiter in a raw log.
+    /// Appends one record, or refuses one that would shift the records after it. The last record of a source has no delimiter
+    /// in a raw log.
     pub(crate) fn put_record(
         &mut self,
         intake: &mut Intake,
@@ -241,6 +242,10 @@ impl Collector {
             time: self.time,
             mark,
         };
+        if !self.fits_log(bytes) {
+            self.refuse(intake, bytes.len());
+            return Ok(());
+        }
         let ends_without_delimiter = self.formatter.passes_bytes()
             && mark == Some(Mark::Unfinished)
             && !self.options.fields.mark

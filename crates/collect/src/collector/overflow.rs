@@ -5,6 +5,7 @@ use crate::format::Record;
 use crate::framing::{Framing, SplitStep, Splitter};
 use crate::intake::{CHUNK, Intake};
 use crate::options::Overflow;
+use weir_model::number::counted;
 
 impl Collector {
     /// While the sink has stalled: drops records beyond the memory of the source. Returns the new length of the data.
@@ -59,6 +60,34 @@ impl Collector {
         }
         let most = weir_model::Size(self.options.max_record_bytes as u64);
         self.put_notice(&format!("weir: 1 record of {} refused: longer than {most}", intake.name))
+    }
+
+    /// Returns whether a record of these bytes leaves the log divisible: records of one length have this length, and a prefix can
+    /// hold the length.
+    pub(super) fn fits_log(&self, bytes: &[u8]) -> bool {
+        match self.options.framing {
+            Framing::Length(length) if self.formatter.passes_bytes() => bytes.len() == length,
+            Framing::Prefix(width) if self.formatter.passes_bytes() => bytes.len() as u64 >> (8 * width) == 0,
+            Framing::Delimiter(_) | Framing::Length(_) | Framing::Prefix(_) => true,
+        }
+    }
+
+    /// Counts a record that does not fit the log as refused. Names the first one of its source.
+    pub(super) fn refuse(&mut self, intake: &mut Intake, length: usize) {
+        intake.counts.refused += 1;
+        if intake.counts.refused == 1 {
+            let wanted = match self.options.framing {
+                Framing::Length(length) => {
+                    format!("records of {} only (--record)", counted(length as u64, "byte"))
+                }
+                _ => "shorter records only (--record)".into(),
+            };
+            self.messages.push(format!(
+                "{}: a record of {} is refused, as further ones will be: the log has {wanted}",
+                intake.name,
+                counted(length as u64, "byte")
+            ));
+        }
     }
 
     /// Returns whether a notice can be a record of the log: not if all records have one length, or a prefix.

@@ -80,7 +80,11 @@ pub(crate) fn text(document: &LogDocument) -> String {
         ("received_bytes", "Bytes that the sources sent.", totals.bytes),
         ("log_bytes", "Bytes of records that the log accepted.", document.log_bytes),
         ("dropped_records", "Records dropped by the kernel, or because the memory was full.", totals.dropped),
-        ("refused_records", "Records longer than the maximum, refused.", totals.refused),
+        (
+            "refused_records",
+            "Records longer than the maximum, or of a length that does not fit the log, refused.",
+            totals.refused,
+        ),
         ("unfinished_records", "Last records of sources, without their end.", totals.unfinished),
         ("split_records", "Records that the next one continues.", totals.split),
         ("cut_records", "Records in the log without their end.", totals.cut),

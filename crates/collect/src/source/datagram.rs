@@ -79,11 +79,15 @@ impl PacketSource {
         own_name: Option<OwnName>,
         options: &LogOptions,
     ) -> Self {
+        let most = match options.framing {
+            Framing::Length(length) => options.max_record_bytes.max(length),
+            Framing::Delimiter(_) | Framing::Prefix(_) => options.max_record_bytes,
+        };
         Self {
             socket,
             intake: Intake::new(name, peer, options),
             // One byte more than the maximum shows that a message is too long.
-            buffer: vec![0; options.max_record_bytes.min(1 << 20) + 1],
+            buffer: vec![0; most.min(1 << 20) + 1],
             held: None,
             is_connection: false,
             acks: AckSender::default(),
@@ -141,7 +145,7 @@ impl PacketSource {
         if lost > 0 {
             self.intake.counts.dropped += u64::from(lost);
             let text = format!("weir: {lost} records of {} dropped by the kernel", self.intake.name);
-            collector.put_notice(&text);
+            collector.put_loss(&text);
             collector.messages.push(text);
         }
     }
@@ -216,5 +220,29 @@ impl Source for PacketSource {
 
     fn intake(&self) -> Option<&Intake> {
         Some(&self.intake)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::{LogSink, SinkOptions};
+
+    #[test]
+    fn a_notice_of_drops_never_shifts_records_of_one_length() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for (framing, notices) in
+            [(Framing::Length(8), 0), (Framing::Prefix(2), 0), (Framing::Delimiter(b'\n'), 1)]
+        {
+            let options =
+                LogOptions { framing, ..LogOptions::of_lines(&dir.path().join(format!("{framing:?}"))) };
+            let (socket, _peer) = std::os::unix::net::UnixDatagram::pair().expect("a pair");
+            let mut source = PacketSource::new(socket.into(), "udp".into(), None, None, &options);
+            let sink = LogSink::open(SinkOptions::of(&options)).expect("opened");
+            let mut collector = Collector::new(options, sink);
+            source.count_kernel_drops(Some(3), &mut collector);
+            assert_eq!((collector.sink.counts().records, source.intake.counts.dropped), (notices, 3));
+            assert_eq!(collector.messages, ["weir: 3 records of udp dropped by the kernel"]);
+        }
     }
 }

@@ -152,7 +152,7 @@ impl GpioSource {
                 self.put_held(collector);
                 self.intake.counts.dropped += u64::from(missed);
                 let text = format!("weir: {missed} records of {} dropped by the kernel", self.intake.name);
-                collector.put_notice(&text);
+                collector.put_loss(&text);
                 collector.messages.push(text);
             }
             let value = if event.kind == EdgeKind::Rising { Value::Active } else { Value::Inactive };
