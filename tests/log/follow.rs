@@ -281,3 +281,40 @@ fn positions_advance_in_runs_of_less_than_a_second() {
     let synced = ["--sync", "interval:100ms"];
     assert_eq!(repeated_after_kills(&synced, std::time::Duration::from_millis(800)), 0);
 }
+
+#[test]
+fn a_record_of_several_lines_is_in_the_log_after_its_end_and_after_a_restart() {
+    let dir = disk_dir();
+    let (file, log) = (dir.path().join("app.log"), dir.path().join("out"));
+    // The second run reads the record that the first one had not written at its end. That of the second run ends by its age.
+    let arguments = ["-o", "out", "--follow", "app.log", "--multiline", "^START"];
+    append(&file, "START a\n of a\nSTART b\n of b\n");
+    let collector = Collector::start(dir.path(), &arguments);
+    lines_of(&log, 2);
+    assert_eq!(collector.stop(), 0);
+    append(&file, " more of b\nSTART c\n of c\n");
+    let collector = Collector::start(dir.path(), &arguments);
+    let expected = ["START a", " of a", "START b", " of b", " more of b", "START c", " of c"];
+    assert_eq!(lines_of(&log, expected.len()), expected);
+    // The position covers it, too.
+    assert_eq!(collector.stop(), 0);
+    append(&file, "START d\n");
+    let collector = Collector::start(dir.path(), &arguments);
+    assert_eq!(lines_of(&log, expected.len() + 1), [&expected[..], &["START d"]].concat());
+    assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn an_idle_file_gets_its_unfinished_record_written() {
+    let dir = disk_dir();
+    let (file, log) = (dir.path().join("app.log"), dir.path().join("out"));
+    append(&file, "one\nunfin");
+    let arguments = ["-o", "out", "--follow", "app.log", "--idle", "200ms"];
+    let collector = Collector::start(dir.path(), &arguments);
+    assert_eq!(lines_of(&log, 2), ["one", "unfin"]);
+    assert_eq!(collector.stop(), 0);
+    append(&file, "next\n");
+    let collector = Collector::start(dir.path(), &arguments);
+    assert_eq!(lines_of(&log, 3), ["one", "unfin", "next"]);
+    assert_eq!(collector.stop(), 0);
+}

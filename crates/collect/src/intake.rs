@@ -1,7 +1,7 @@
 //! The bytes of one source that are no record in the log yet, and its counts.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::backlog::Backlog;
 use crate::format::Peer;
@@ -12,6 +12,9 @@ use crate::sink::LastGroup;
 
 /// The most bytes that one read takes, so that sources take turns.
 pub(crate) const CHUNK: usize = 128 << 10;
+
+/// How long a record of several lines waits for its next line.
+const JOIN: Duration = Duration::from_secs(1);
 
 /// The counts of a source.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,6 +118,34 @@ impl Intake {
 
     pub(crate) fn held_bytes(&self) -> usize {
         self.held.len() + usize::try_from(self.backlog.bytes()).unwrap_or(usize::MAX)
+    }
+
+    /// Returns how many bytes of the source are in lines that may get further ones.
+    pub(crate) fn joined_bytes(&self) -> usize {
+        self.joiner.as_ref().map_or(0, Joiner::input_bytes)
+    }
+
+    /// Returns how many of the last bytes of the source are in no record that the log has accepted.
+    pub(crate) fn unaccepted_bytes(&self) -> usize {
+        self.held_bytes().saturating_add(self.joined_bytes())
+    }
+
+    /// Notes bytes of the source that were divided.
+    pub(crate) fn note_input(&mut self, bytes: usize) {
+        if let Some(joiner) = &mut self.joiner {
+            joiner.note_input(bytes);
+        }
+    }
+
+    /// Returns when the record that the source has begun is written, unless bytes follow: after --idle, or lines that were joined
+    /// after [`JOIN`].
+    pub(crate) fn idle_deadline(&self, options: &LogOptions) -> Option<Instant> {
+        let wait = match (options.idle, &options.multiline) {
+            (Some(idle), _) => idle,
+            (None, Some(_)) => JOIN,
+            (None, None) => return None,
+        };
+        self.has_held().then(|| self.last_input + wait)
     }
 
     /// Returns how many records of this source are durable when the first `records` of the log are.

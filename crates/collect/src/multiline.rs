@@ -8,11 +8,13 @@ pub(crate) struct Joiner {
     start: Regex,
     max: usize,
     record: Option<Vec<u8>>,
+    /// The bytes of the source from the begin of the record on: with delimiters, and with what a line that is too long lacks.
+    input: usize,
 }
 
 impl Joiner {
     pub(crate) fn new(start: Regex, max: usize) -> Self {
-        Self { start, max, record: None }
+        Self { start, max, record: None, input: 0 }
     }
 
     /// Returns whether lines are held.
@@ -20,9 +22,14 @@ impl Joiner {
         self.record.is_some()
     }
 
-    /// Returns the length of the held lines with their ends.
+    /// Notes that the source has sent so many bytes, which the last line or the bytes behind it had.
+    pub(crate) fn note_input(&mut self, bytes: usize) {
+        self.input += bytes;
+    }
+
+    /// Returns how many bytes the source has sent for the held lines.
     pub(crate) fn input_bytes(&self) -> usize {
-        self.record.as_ref().map_or(0, |record| record.len() + 1)
+        self.record.as_ref().map_or(0, |_| self.input)
     }
 
     /// Returns the record that is whole because `line` begins a new one, or would make it too long.
@@ -39,7 +46,7 @@ impl Joiner {
                 record.push(b'\n');
                 record.extend_from_slice(line);
             }
-            None => self.record = Some(line.to_vec()),
+            None => (self.record, self.input) = (Some(line.to_vec()), 0),
         }
     }
 
@@ -68,5 +75,26 @@ mod tests {
         records.extend(joiner.take());
         let texts: Vec<_> = records.iter().map(|record| String::from_utf8_lossy(record)).collect();
         assert_eq!(texts, ["Error\n at a\n at b", "Next", " 12345678901234567890", "End"]);
+    }
+
+    #[test]
+    fn a_record_that_is_given_back_has_its_input() {
+        let mut joiner = Joiner::new(Regex::new("^[A-Z]").expect("a pattern"), 100);
+        assert_eq!(joiner.input_bytes(), 0);
+        for line in ["Error", " at a"] {
+            joiner.add(line.as_bytes());
+            joiner.note_input(line.len() + 1);
+        }
+        // The rest of a line that was cut.
+        joiner.note_input(30);
+        assert_eq!(joiner.input_bytes(), 42);
+        let record = joiner.take_if_new(b"Next").expect("a record");
+        assert_eq!(joiner.input_bytes(), 0);
+        joiner.give_back(record);
+        assert_eq!(joiner.input_bytes(), 42);
+        joiner.take();
+        joiner.add(b"Next");
+        joiner.note_input(5);
+        assert_eq!(joiner.input_bytes(), 5);
     }
 }

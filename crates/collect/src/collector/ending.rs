@@ -1,6 +1,7 @@
 //! Appends the last record of a source, which may have no delimiter.
 
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::time::Instant;
 
 use super::Collector;
 use crate::error::{bytes_are, shown};
@@ -48,6 +49,7 @@ impl Collector {
             intake.held = held;
             return false;
         }
+        intake.note_input(held.len());
         let is_over = self.end_joined(intake);
         self.take_spent_file(intake);
         is_over
@@ -61,6 +63,18 @@ impl Collector {
             joiner.give_back(whole);
         }
         put
+    }
+
+    /// Appends the record that a source has begun, if the source has sent nothing until [`Intake::idle_deadline`].
+    pub(crate) fn end_idle(&mut self, intake: &mut Intake, now: Instant) {
+        if intake.idle_deadline(&self.options).is_none_or(|at| at > now) {
+            return;
+        }
+        match self.options.idle {
+            Some(_) => self.end_record(intake),
+            None => self.end_joined(intake),
+        };
+        intake.last_input = now;
     }
 
     /// Saves an unfinished record beside a log of records without delimiters.

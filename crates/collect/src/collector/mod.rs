@@ -170,7 +170,7 @@ impl Collector {
                 }
             }
             let before = intake.splitter.clone();
-            match intake.splitter.next(&data[at..]) {
+            let consumed = match intake.splitter.next(&data[at..]) {
                 SplitStep::NeedMore => break,
                 SplitStep::Skip { consumed, refused } => {
                     if refused > 0 && !self.report_refused(intake) {
@@ -178,16 +178,18 @@ impl Collector {
                         break;
                     }
                     intake.counts.refused += refused;
-                    at += consumed;
+                    consumed
                 }
                 SplitStep::Record { bytes, consumed, mark } => {
                     if self.put_line(intake, bytes, mark).is_err() {
                         intake.splitter = before;
                         break;
                     }
-                    at += consumed;
+                    consumed
                 }
-            }
+            };
+            at += consumed;
+            intake.note_input(consumed);
         }
         at
     }

@@ -6,7 +6,6 @@ use super::spill::NEXT;
 use crate::backlog::SpillFile;
 use crate::error::{bytes_are, shown};
 use crate::intake::Intake;
-use crate::multiline::Joiner;
 use crate::options::SyncPolicy;
 use crate::sink::LogPosition;
 
@@ -72,5 +71,5 @@ impl Collector {
 
 /// Returns how many bytes of a source were taken from its backlog and are in no record that the sink has accepted.
 pub(super) fn held_bytes(intake: &Intake) -> usize {
-    intake.held.len() + intake.joiner.as_ref().map_or(0, Joiner::input_bytes)
+    intake.held.len() + intake.joined_bytes()
 }

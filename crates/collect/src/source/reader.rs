@@ -1,7 +1,7 @@
 //! A stream of bytes: standard input, a pipe of a command, a connection.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, ReadWriteFlags};
@@ -42,9 +42,6 @@ pub(super) struct Reader {
 
 /// The most reads of one turn, so that sources take turns. Only a read that fills its buffer is followed by another one.
 const READS: usize = 4;
-
-/// How long a record of several lines waits for its next line.
-const JOIN: Duration = Duration::from_secs(1);
 
 /// Returns standard input as a source.
 pub(super) fn stdin(options: &LogOptions) -> Result<Box<dyn Source>, Error> {
@@ -191,22 +188,11 @@ impl Source for Reader {
     }
 
     fn deadline(&self, options: &LogOptions) -> Option<Instant> {
-        let wait = match (options.idle, &options.multiline) {
-            (Some(idle), _) => idle,
-            (None, Some(_)) => JOIN,
-            (None, None) => return None,
-        };
-        self.intake.has_held().then(|| self.intake.last_input + wait)
+        self.intake.idle_deadline(options)
     }
 
     fn on_time(&mut self, now: Instant, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) {
-        if self.deadline(&collector.options).is_some_and(|at| at <= now) {
-            match collector.options.idle {
-                Some(_) => collector.end_record(&mut self.intake),
-                None => collector.end_joined(&mut self.intake),
-            };
-            self.intake.last_input = now;
-        }
+        collector.end_idle(&mut self.intake, now);
     }
 
     fn finish(&mut self, collector: &mut Collector) -> SourceProgress {

@@ -44,6 +44,14 @@ impl FileIntake {
         self.followed.restart();
         true
     }
+
+    /// Ends the record of a file that has not grown until [`Intake::idle_deadline`]. Returns whether the log then covers more of
+    /// the file.
+    pub(super) fn end_idle(&mut self, now: Instant, collector: &mut Collector) -> bool {
+        let before = self.intake.unaccepted_bytes();
+        collector.end_idle(&mut self.intake, now);
+        self.intake.unaccepted_bytes() != before
+    }
 }
 
 #[cfg(test)]

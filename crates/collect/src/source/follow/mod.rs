@@ -208,10 +208,22 @@ impl Follow {
         }
         self.remove_finished(collector);
         self.look_at = self.files.iter().any(|file| file.renamed).then(|| Instant::now() + INTERVAL);
+        self.schedule_save();
+    }
+
+    fn schedule_save(&mut self) {
         if self.changed && self.save_at.is_none() {
             let wait = if self.has_tried_save { INTERVAL } else { FIRST_SAVE };
             self.save_at = Some(Instant::now() + wait);
         }
+    }
+
+    /// Writes the records of files that have not grown for a while.
+    fn end_idle(&mut self, now: Instant, collector: &mut Collector) {
+        for file in &mut self.files {
+            self.changed |= file.end_idle(now, collector);
+        }
+        self.schedule_save();
     }
 
     /// Ends the renamed files that have not grown for a while, or whose name has a successor that ends the wait.
@@ -237,7 +249,7 @@ impl Follow {
         sink.flush();
         let is_synced = collector.options.sync != SyncPolicy::None;
         if self.snapshot.is_none() && sink.pending_bytes() == 0 {
-            let files = self.files.iter().map(|file| (&file.followed, file.intake.held_bytes() as u64));
+            let files = self.files.iter().map(|file| (&file.followed, file.intake.unaccepted_bytes() as u64));
             self.snapshot =
                 Some(Snapshot { records: sink.counts().records, positions: positions.snapshot(files) });
             self.changed = false;
@@ -289,8 +301,9 @@ impl Source for Follow {
         SourceProgress::Open
     }
 
-    fn deadline(&self, _options: &LogOptions) -> Option<Instant> {
-        [self.durable_at, self.save_at, self.look_at].into_iter().flatten().min()
+    fn deadline(&self, options: &LogOptions) -> Option<Instant> {
+        let idle = self.files.iter().filter_map(|file| file.intake.idle_deadline(options)).min();
+        [self.durable_at, self.save_at, self.look_at, idle].into_iter().flatten().min()
     }
 
     fn on_time(&mut self, now: Instant, collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) {
@@ -298,6 +311,7 @@ impl Source for Follow {
             self.save_snapshot(collector);
         }
         self.read_files(collector);
+        self.end_idle(now, collector);
         if self.save_at.is_some_and(|at| at <= now) {
             self.save(collector);
         }
@@ -314,7 +328,7 @@ impl Source for Follow {
 
     fn finish(&mut self, collector: &mut Collector) -> SourceProgress {
         self.ended = true;
-        // The next run reads the bytes behind the last delimiter again, if positions are kept.
+        // The next run reads the bytes behind the last record again, if positions are kept.
         if self.positions.is_some() {
             if collector.options.sync != SyncPolicy::None {
                 collector.sink.sync_now();
