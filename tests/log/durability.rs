@@ -255,3 +255,28 @@ fn senders_that_resend_lose_nothing_by_kills() {
         );
     }
 }
+
+/// A regular file that accepts writes and refuses fdatasync(2).
+const UNSYNCABLE: &str = "/proc/self/comm";
+
+#[test]
+fn connections_end_after_a_sync_that_failed() {
+    let dir = disk_dir();
+    let arguments =
+        ["-o", UNSYNCABLE, "--listen", "unix:s", "--sync", "record", "--ack", "--max-connections", "2"];
+    let collector = Collector::start(dir.path(), &arguments);
+    for round in 0..6 {
+        let mut socket = UnixStream::connect(dir.path().join("s")).expect("connected");
+        socket.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
+        socket.write_all(b"one\n").expect("sent");
+        if round == 0 {
+            wait_for("the sentence", || collector.errors().contains("fdatasync /proc/self/comm: EINVAL"));
+        }
+        socket.shutdown(std::net::Shutdown::Write).expect("shut down");
+        let acks: Vec<_> =
+            BufReader::new(socket).lines().collect::<Result<_, _>>().expect("the end of the connection");
+        assert!(acks.is_empty(), "round {round}: no record is durable: {acks:?}");
+    }
+    assert!(!collector.errors().contains("a connection is refused"), "{}", collector.errors());
+    assert_eq!(collector.stop(), 1);
+}

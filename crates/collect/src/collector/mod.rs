@@ -273,7 +273,8 @@ impl Collector {
             Some(Mark::Split) => intake.counts.split += 1,
             Some(Mark::Cut) => intake.counts.cut += 1,
         }
-        if intake.acks {
+        // After a sync that failed no record is acknowledged.
+        if intake.acks && self.sink.sync_error().is_none() {
             self.sink.note_sender(&mut intake.last_group);
             let log = self.sink.counts().records;
             match intake.durable.back_mut() {

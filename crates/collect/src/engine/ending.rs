@@ -23,6 +23,10 @@ impl Engine {
 
     /// Ends all sources, after none of them had bytes to read.
     pub(super) fn finish_all(&mut self) {
+        // A source may have synced at its end.
+        if self.collector.sink.sync_error().is_some() {
+            self.acknowledge(None);
+        }
         let numbers: Vec<usize> = self.sources.iter().map(|(number, _)| number).collect();
         for number in numbers {
             if self.sources[number].source.finish(&mut self.collector) == SourceProgress::Ended {
@@ -55,7 +59,7 @@ impl Engine {
         }
         let acks = self.collector.options.ack && self.collector.options.sync != SyncPolicy::None;
         if acks && self.collector.sink.sync_now() {
-            self.acknowledge(self.collector.sink.counts().records);
+            self.acknowledge(Some(self.collector.sink.counts().records));
         }
         self.collector.sink.flush();
         self.write_metrics(Instant::now());

@@ -278,18 +278,24 @@ impl Engine {
             for &number in &self.others {
                 self.sources[number].source.on_synced(done.records);
             }
-            self.acknowledge(done.records);
         }
+        self.acknowledge(done.result.ok().map(|()| done.records));
     }
 
-    fn acknowledge(&mut self, records: u64) {
+    /// Acknowledges the first `durable` records of the log, and removes the connections that have waited for this. None after a
+    /// sync that failed: nothing is acknowledged any more, and no connection waits.
+    fn acknowledge(&mut self, durable: Option<u64>) {
         if !self.collector.options.ack {
             return;
         }
-        let numbers: Vec<usize> = self.sources.iter().map(|(number, _)| number).collect();
+        let connections = self.sources.iter().filter(|(_, entry)| entry.source.is_connection());
+        let numbers: Vec<usize> = connections.map(|(number, _)| number).collect();
         for number in numbers {
             let source = &mut self.sources[number].source;
-            source.on_synced(records);
+            match durable {
+                Some(records) => source.on_synced(records),
+                None => source.on_sync_failed(),
+            }
             let finished = source.resume(&mut self.collector);
             if finished == SourceProgress::Ended {
                 self.remove(number);

@@ -114,13 +114,14 @@ impl LogSink {
                 );
                 self.messages.push(text.clone());
                 self.sync_failed = Some(text);
+                self.rotated.clear();
             }
         }
     }
 
     /// Keeps the file for the next sync, because another file takes its place.
     pub(super) fn remember_unsynced(&mut self) {
-        if self.options.sync != SyncPolicy::None && self.unsynced > 0 {
+        if self.options.sync != SyncPolicy::None && self.unsynced > 0 && self.sync_failed.is_none() {
             self.rotated.extend(self.file.sync_fd());
         }
     }
@@ -142,5 +143,31 @@ impl LogSink {
     /// Returns the descriptor that is readable when a sync has ended.
     pub(crate) fn sync_event(&self) -> &OwnedFd {
         self.syncer.event()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::LogOptions;
+    use crate::sink::SinkOptions;
+
+    #[test]
+    fn a_sync_that_failed_keeps_no_rotated_file_open() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut options = LogOptions::of_lines(&dir.path().join("log"));
+        options.sync = SyncPolicy::Interval(std::time::Duration::from_secs(3600));
+        let mut sink = LogSink::open(SinkOptions::of(&options)).expect("opened");
+        let rotate = |sink: &mut LogSink| {
+            sink.append(b"one\n", 1).expect("accepted");
+            sink.rotate();
+            sink.rotated.len()
+        };
+        assert_eq!(rotate(&mut sink), 1, "the next sync covers it");
+        let result = Err(std::io::Error::from_raw_os_error(5));
+        sink.note_sync(&SyncDone { records: 1, result }, Instant::now());
+        assert!(sink.rotated.is_empty() && sink.sync_error().is_some());
+        assert_eq!(rotate(&mut sink), 0, "there is no next sync");
+        assert_eq!(sink.counts().rotations, 2);
     }
 }

@@ -218,6 +218,10 @@ impl Source for PacketSource {
         self.acks.send(&self.socket, self.intake.acknowledge(records));
     }
 
+    fn on_sync_failed(&mut self) {
+        self.intake.durable.clear();
+    }
+
     fn intake(&self) -> Option<&Intake> {
         Some(&self.intake)
     }

@@ -87,6 +87,9 @@ pub(crate) trait Source: Send {
     /// Acknowledges the records of the source among the first `records` of the log, which are durable.
     fn on_synced(&mut self, _records: u64) {}
 
+    /// Forgets the records that wait for an acknowledgement: a sync has failed, so there is none.
+    fn on_sync_failed(&mut self) {}
+
     /// Returns the intake whose counts are left when the source has ended.
     fn intake(&self) -> Option<&Intake>;
 

@@ -208,6 +208,10 @@ impl Source for Reader {
         self.acks.send(&self.fd, self.intake.acknowledge(records));
     }
 
+    fn on_sync_failed(&mut self) {
+        self.intake.durable.clear();
+    }
+
     fn intake(&self) -> Option<&Intake> {
         Some(&self.intake)
     }
