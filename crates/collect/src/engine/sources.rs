@@ -1,9 +1,10 @@
 //! The sources in the event loop: polled, read once each turn, removed at their end.
 
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
 
 use super::{Engine, Entry, SOURCES, epoll_error};
-use crate::error::Error;
+use crate::error::{Error, io_error};
 use crate::source::{self, Source, SourceProgress};
 
 impl Engine {
@@ -43,9 +44,23 @@ impl Engine {
             true => epoll::add(&self.all, fd, EventData::new_u64(SOURCES + number as u64), EventFlags::IN),
             false => epoll::delete(&self.all, fd),
         };
-        changed.map_err(|errno| epoll_error("change", errno))?;
-        entry.polled = wanted;
+        match changed {
+            Ok(()) => entry.polled = wanted,
+            Err(errno) if entry.source.is_connection() => self.end_unpolled(number, errno),
+            Err(errno) => return Err(epoll_error("change", errno)),
+        }
         Ok(())
+    }
+
+    /// Ends a connection whose descriptor the set does not take, because it would never be read.
+    fn end_unpolled(&mut self, number: usize, errno: Errno) {
+        let source = &mut self.sources[number].source;
+        let name = source.intake().map_or("a connection", |intake| intake.name.as_str());
+        let advice = "the connection is closed; raise fs.epoll.max_user_watches, or free memory";
+        self.collector.messages.push(Error::call("epoll_ctl", name, &io_error(errno), advice).to_string());
+        if source.finish(&mut self.collector) == SourceProgress::Ended {
+            self.remove(number);
+        }
     }
 
     pub(super) fn read_always_ready(&mut self) -> Result<(), Error> {
@@ -123,5 +138,64 @@ impl Engine {
             (None, None) => Box::new(self.others.iter().copied()),
             _ => Box::new(self.sources.iter().map(|(number, _)| number)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fd::{AsFd, BorrowedFd};
+
+    use super::*;
+    use crate::collector::Collector;
+    use crate::intake::Intake;
+    use crate::options::LogOptions;
+
+    /// A source of a regular file, which epoll(7) refuses.
+    struct Unpollable {
+        file: std::fs::File,
+        intake: Intake,
+        is_connection: bool,
+    }
+
+    impl Source for Unpollable {
+        fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+            Some(self.file.as_fd())
+        }
+
+        fn is_connection(&self) -> bool {
+            self.is_connection
+        }
+
+        fn read(&mut self, _collector: &mut Collector, _added: &mut Vec<Box<dyn Source>>) -> SourceProgress {
+            SourceProgress::Open
+        }
+
+        fn resume(&mut self, _collector: &mut Collector) -> SourceProgress {
+            SourceProgress::Open
+        }
+
+        fn finish(&mut self, _collector: &mut Collector) -> SourceProgress {
+            SourceProgress::Ended
+        }
+
+        fn intake(&self) -> Option<&Intake> {
+            Some(&self.intake)
+        }
+    }
+
+    #[test]
+    fn a_connection_that_cannot_be_polled_ends_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let options = LogOptions::of_lines(&dir.path().join("log"));
+        let source = |is_connection| -> Box<dyn Source> {
+            let file = std::fs::File::create(dir.path().join("file")).expect("a file");
+            Box::new(Unpollable { file, intake: Intake::new("s#1".into(), None, &options), is_connection })
+        };
+        let mut engine = Engine::open(options.clone()).expect("opened");
+        engine.add_all(vec![source(true)]).expect("the collector goes on");
+        assert!(engine.sources.is_empty() && engine.connections == 0);
+        let messages = engine.take_messages().join("\n");
+        assert!(messages.contains("epoll_ctl s#1: EPERM") && messages.contains("is closed"), "{messages}");
+        assert!(engine.add(source(false)).is_err(), "a source that the user has named");
     }
 }
