@@ -57,3 +57,17 @@ fn a_command_that_fails_at_intervals_is_reported_without_a_flood() {
     let last = end.lines().rfind(|line| line.contains("ended with")).expect("a sentence");
     assert!(!last.contains(" 10 of 10 "), "the end has the last count: {end}");
 }
+
+#[test]
+fn a_fifo_that_is_read_at_intervals_does_not_stop_the_collector() {
+    let dir = disk_dir();
+    let made = std::process::Command::new("mkfifo").arg(dir.path().join("f")).status();
+    assert!(made.is_ok_and(|made| made.success()));
+    std::fs::write(dir.path().join("sensor"), "21.5\n").expect("written");
+    let arguments = ["-o", "out", "--every", "20ms", "--read", "f", "--read", "sensor"];
+    let collector = Collector::start(dir.path(), &arguments);
+    wait_for("the sentence", || collector.errors().contains("read f: it is a FIFO: use --listen fifo:f"));
+    assert_eq!(lines_of(&dir.path().join("out"), 3)[..3], ["21.5"; 3]);
+    assert_eq!(collector.errors().matches("is a FIFO").count(), 1, "said once: {}", collector.errors());
+    assert_eq!(collector.stop(), 0);
+}

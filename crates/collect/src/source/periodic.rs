@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::fd::BorrowedFd;
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
 use super::child::{self, CommandPurpose};
 use super::interval_runs::IntervalRuns;
@@ -14,7 +15,7 @@ use super::listener::base_name;
 use super::{Source, SourceProgress};
 use crate::backlog::BacklogForm;
 use crate::collector::Collector;
-use crate::error::Error;
+use crate::error::{Error, io_error};
 use crate::framing::Framing;
 use crate::intake::Intake;
 use crate::options::LogOptions;
@@ -104,18 +105,18 @@ impl PeriodicSource {
 
 impl FileReader {
     fn read_once(&mut self, collector: &mut Collector) {
-        let mut content = Vec::new();
-        let read = File::open(&self.path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut content));
-        if let Err(error) = read {
-            // A sensor may be away for a while: it is reported once, until it is back.
-            if !std::mem::replace(&mut self.failing, true) {
-                let name = crate::error::shown(&self.path);
-                let advice = "weir tries again at each interval";
-                collector.messages.push(Error::call("read", &name, &error, advice).to_string());
+        let content = match available_content(&self.path) {
+            Ok(content) => content,
+            Err(error) => {
+                // A sensor may be away for a while: it is reported once, until it is back.
+                if !std::mem::replace(&mut self.failing, true) {
+                    collector.messages.push(error.to_string());
+                }
+                return;
             }
-            return;
-        }
+        };
         self.failing = false;
+        let Some(content) = content else { return };
         let delimiter =
             if let Framing::Delimiter(delimiter) = collector.options.framing { delimiter } else { b'\n' };
         let content = content.strip_suffix(&[delimiter]).unwrap_or(&content);
@@ -125,6 +126,31 @@ impl FileReader {
                 self.intake.counts.dropped += 1;
             }
         }
+    }
+}
+
+/// Returns what can be read from a file without waiting for a device, at most [`MAX_BYTES`]; None if a device has nothing now.
+///
+/// # Errors
+/// The file cannot be read, or has no content at a time, because it is a FIFO or a terminal.
+fn available_content(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let name = crate::error::shown(path);
+    let failed =
+        |error: &std::io::Error| Error::call("read", &name, error, "weir tries again at each interval");
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let fd = open(path, flags, Mode::empty()).map_err(|errno| failed(&io_error(errno)))?;
+    let stat = fstat(&fd).map_err(|errno| failed(&io_error(errno)))?;
+    if FileType::from_raw_mode(stat.st_mode).is_fifo() {
+        return Err(Error::text(format!("read {name}: it is a FIFO: use --listen fifo:{name}")));
+    }
+    if weir_sys::file_system::is_terminal(&fd) {
+        return Err(Error::text(format!("read {name}: it is a terminal: use --stdin <{name}")));
+    }
+    let mut content = Vec::new();
+    match File::from(fd).take(MAX_BYTES).read_to_end(&mut content) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock && content.is_empty() => Ok(None),
+        Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => Err(failed(&error)),
+        _ => Ok(Some(content)),
     }
 }
 
@@ -229,5 +255,23 @@ mod tests {
         assert!(!ticker.is_due(start + Duration::from_secs(9)));
         assert!(ticker.is_due(start + Duration::from_secs(35)));
         assert_eq!(ticker.next, start + Duration::from_secs(40));
+    }
+
+    #[test]
+    fn what_would_wait_is_not_read() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("sensor");
+        std::fs::write(&path, "21.5\n").expect("written");
+        assert_eq!(available_content(&path).expect("read").as_deref(), Some(&b"21.5\n"[..]));
+        let fifo = dir.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, Mode::from_raw_mode(0o600)).expect("a FIFO");
+        let error = available_content(&fifo).expect_err("no content").to_string();
+        assert!(error.contains("it is a FIFO: use --listen fifo:"), "{error}");
+        let pty = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY);
+        let pty = pty.expect("a terminal");
+        rustix::pty::unlockpt(&pty).expect("unlocked");
+        let name = rustix::pty::ptsname(&pty, Vec::new()).expect("its name").into_string().expect("a path");
+        let error = available_content(Path::new(&name)).expect_err("no content").to_string();
+        assert!(error.contains("it is a terminal: use --stdin <"), "{error}");
     }
 }
