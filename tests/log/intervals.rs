@@ -1,8 +1,9 @@
 //! Commands at intervals: one run at a time, with a sentence about the starts left out and the runs that fail.
 
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::common::{disk_dir, wait_for};
+use crate::common::{KillOnDrop, WEIR, disk_dir, wait_for};
 use crate::{Collector, lines_of};
 
 #[test]
@@ -61,7 +62,7 @@ fn a_command_that_fails_at_intervals_is_reported_without_a_flood() {
 #[test]
 fn a_fifo_that_is_read_at_intervals_does_not_stop_the_collector() {
     let dir = disk_dir();
-    let made = std::process::Command::new("mkfifo").arg(dir.path().join("f")).status();
+    let made = Command::new("mkfifo").arg(dir.path().join("f")).status();
     assert!(made.is_ok_and(|made| made.success()));
     std::fs::write(dir.path().join("sensor"), "21.5\n").expect("written");
     let arguments = ["-o", "out", "--every", "20ms", "--read", "f", "--read", "sensor"];
@@ -70,4 +71,20 @@ fn a_fifo_that_is_read_at_intervals_does_not_stop_the_collector() {
     assert_eq!(lines_of(&dir.path().join("out"), 3)[..3], ["21.5"; 3]);
     assert_eq!(collector.errors().matches("is a FIFO").count(), 1, "said once: {}", collector.errors());
     assert_eq!(collector.stop(), 0);
+}
+
+#[test]
+fn commands_have_the_limit_of_open_files_that_weir_was_started_with() {
+    let dir = disk_dir();
+    let script = r#"ulimit -Sn 512 && exec "$0" log -q -o out "$@""#;
+    let started = |arguments: &[&str]| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, WEIR]).args(arguments).current_dir(dir.path()).stdin(Stdio::null());
+        KillOnDrop(command.spawn().expect("sh starts"))
+    };
+    let mut once = started(&["--", "sh", "-c", "ulimit -Sn"]);
+    assert!(once.0.wait().expect("it ends").success());
+    assert_eq!(lines_of(&dir.path().join("out"), 1), ["512"]);
+    let _repeated = started(&["--every", "20ms", "--exec", "ulimit -Sn"]);
+    assert_eq!(lines_of(&dir.path().join("out"), 3)[..3], ["512"; 3]);
 }

@@ -1,9 +1,12 @@
 //! The limits of weir's own process (getrlimit(2)): which are too low for weir, and what to do about one that was reached.
 
 use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::sync::OnceLock;
 
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::errno_text;
 
@@ -73,6 +76,30 @@ fn descriptors_left() -> usize {
     let copies: Vec<_> =
         (1..MIN_DESCRIPTORS).map_while(|_| rustix::io::fcntl_dupfd_cloexec(&first, 0).ok()).collect();
     1 + copies.len()
+}
+
+/// The soft limit of open files before [`raise_open_files`]; None is no limit.
+static FORMER_OPEN_FILES: OnceLock<Option<u64>> = OnceLock::new();
+
+/// Allows this process as many open files as the hard limit. Commands that it starts need [`restore_open_files`].
+pub fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    FORMER_OPEN_FILES.get_or_init(|| limit.current);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Lets a command begin with the limit of open files that this process had before [`raise_open_files`]: some programs close as
+/// many descriptors as the limit allows, and select(2) works with the first 1024 only.
+pub fn restore_open_files(command: &mut Command) {
+    let Some(former) = FORMER_OPEN_FILES.get().copied() else { return };
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if former == current {
+        return;
+    }
+    let restore =
+        move || setrlimit(Resource::Nofile, Rlimit { current: former, maximum }).map_err(io::Error::from);
+    // SAFETY: the child makes one system call and allocates nothing.
+    unsafe { command.pre_exec(restore) };
 }
 
 /// Returns the limit that an error of a system call or of a new thread comes from, and what to do, after a dash; empty for other

@@ -73,7 +73,8 @@ impl Engine {
     /// # Errors
     /// Something cannot be opened: the sentence names it and says what to do.
     pub fn open(options: LogOptions) -> Result<Self, Error> {
-        raise_file_limit();
+        // Each connection needs an open file.
+        weir_sys::limits::raise_open_files();
         let sink = LogSink::open(SinkOptions::of(&options))?;
         let epoll = || epoll::create(CreateFlags::CLOEXEC).map_err(|errno| epoll_error("create", errno));
         let (urgent, all) = (epoll()?, epoll()?);
@@ -366,13 +367,6 @@ fn signal_pipe(signal: i32) -> Result<(i32, UnixStream), Error> {
     write.set_nonblocking(true).map_err(failed)?;
     signal_hook::low_level::pipe::register(signal, write).map_err(failed)?;
     Ok((signal, read))
-}
-
-/// Allows as many open files as the hard limit, because each connection needs one.
-fn raise_file_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 impl From<IntakeCounts> for weir_model::log::LogCounts {

@@ -78,6 +78,7 @@ pub(super) fn spawn(
             .unwrap_or("commands read it as standard input: create it: mknod -m 666 /dev/null c 1 3");
         Error::call("open", NULL, &error, advice)
     })?;
+    limits::restore_open_files(&mut command);
     let mut child =
         command.stdin(null).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| {
             // At a limit the command might be executed later.
