@@ -59,14 +59,8 @@ impl Recorder {
         }
         let last_call_ns = self.live_process(pid, at_s).last_call_ns.insert(raw.tid, raw.ns).unwrap_or(0);
         if let (Some(file), true) = (file, call.result >= 0 && !call.counted) {
-            let began_ns = call.began_ns.unwrap_or(0).max(last_call_ns);
-            let lasted_s = at_s - self.seconds(began_ns);
-            self.streams.add_rare_call(
-                (pid, image, fd, file),
-                call,
-                at_s,
-                (began_ns > 0).then_some(lasted_s),
-            );
+            let lasted_s = self.longest_duration(call.began_ns.unwrap_or(0).max(last_call_ns), at_s);
+            self.streams.add_rare_call((pid, image, fd, file), call, at_s, lasted_s);
             self.track_position(file, call);
             self.untracked.note_mapping(&self.files, pid, file, call);
         }
@@ -83,6 +77,13 @@ impl Recorder {
             };
             self.push_event(at_s, pid, raw.tid, EventKind::Call(event));
         }
+    }
+
+    /// Returns the seconds from `began_ns` to the end of a call at `at_s`. Returns None if nothing is known of its begin (0), or only a
+    /// time in or before the last gap, which may be that of an earlier call.
+    fn longest_duration(&self, began_ns: u64, at_s: f64) -> Option<f64> {
+        let began_s = self.seconds(began_ns);
+        (began_ns > 0 && began_s >= self.window_start_s).then_some(at_s - began_s)
     }
 
     /// Applies a call to the descriptor table. Returns the file of descriptor `fd`.

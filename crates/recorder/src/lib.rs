@@ -104,6 +104,8 @@ pub struct Recorder {
     latest_snapshot_s: f64,
     /// A gap of all processes is in progress.
     in_global_gap: bool,
+    /// The end of the last gap of all processes, in seconds.
+    window_start_s: f64,
     /// Spans (start, end) without recorded calls, in seconds, by PID. PID 0 means all processes.
     unobserved_spans: HashMap<u32, Vec<(f64, f64)>>,
     /// The part of a process's calls on sockets that the kernel's totals contain (0 to 1).
@@ -139,6 +141,7 @@ impl Recorder {
             latest_s: 0.0,
             latest_snapshot_s: 0.0,
             in_global_gap: false,
+            window_start_s: 0.0,
             unobserved_spans: HashMap::new(),
             counted_parts: HashMap::new(),
             estimated_streams: HashSet::new(),

@@ -237,6 +237,37 @@ fn a_sync_lasts_from_the_previous_write_or_reported_call() {
     assert!((stream.sync_s - 0.016).abs() < 1e-9, "{}", stream.sync_s);
 }
 
+/// The kernel programs note in a gap when a sync first blocks, but not that it has returned. So the first sync after the gap seemed to
+/// last since then, or since the last call before the gap.
+#[test]
+fn a_sync_after_a_gap_does_not_last_since_the_gap() {
+    let sync = |recorder: &mut Recorder, at, began_ns| {
+        let file = RawFile { key: 1, mode: libc::S_IFREG, ..RawFile::default() };
+        recorder.record(raw(at, RawEventKind::File { fd: 3, file, name: Untrusted::default() }));
+        let call = RawCall::new(Op::Fdatasync, [3, 0, 0, 0, 0, 0], 0);
+        recorder.record(raw(at, RawEventKind::Call(RawCall { began_ns, ..call })));
+    };
+    let gap = |recorder: &mut Recorder, from, until| {
+        recorder.record(RawEvent { pid: 0, ..raw(from, RawEventKind::Gap { until_ns: until * MS }) });
+    };
+    let mut owned = Recorder::new(0, true);
+    let recorder = &mut owned;
+    recorder.record(raw(1, opened(3, "/gone/log")));
+    sync(recorder, 5, Some(3 * MS));
+    gap(recorder, 0, 0);
+    gap(recorder, 10, 400);
+    sync(recorder, 403, Some(12 * MS));
+    sync(recorder, 412, Some(410 * MS));
+    gap(recorder, 400, 400);
+    gap(recorder, 420, 800);
+    sync(recorder, 803, None);
+    let streams = owned.finish().streams;
+    let sum = |of: fn(&StreamCounts) -> u64| streams.iter().map(of).sum::<u64>();
+    assert_eq!((sum(|stream| stream.syncs), sum(|stream| stream.timed_syncs)), (4, 2));
+    let sync_s: f64 = streams.iter().map(|stream| stream.sync_s).sum();
+    assert!((sync_s - 0.004).abs() < 1e-9, "{sync_s}");
+}
+
 /// Returns the streams of a process that makes 1,000 calls on a socket in 20 ms, before a gap of 100 ms and its exit.
 fn socket_before_a_gap(io: Option<IoTotals>) -> Vec<StreamCounts> {
     let mut recorder = Recorder::new(0, true);

@@ -110,6 +110,9 @@ impl Recorder {
             self.unobserved_since_s.get_or_insert(at_s);
             // A gap is reported when it begins, with an empty span, and again when it ends.
             self.in_global_gap = until_s <= at_s;
+            if !self.in_global_gap {
+                self.window_start_s = until_s;
+            }
             for live in self.live.values_mut().filter(|_| !self.in_global_gap) {
                 live.gaps.extend_last(at_s, until_s);
                 mark_stale(&mut live.descriptors.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
