@@ -1,5 +1,5 @@
 //! `weir trace`: each open file behind each descriptor has its own counters, for low and high descriptors, however the
-//! descriptor is closed.
+//! descriptor is closed. The bytes of programs with many stdio streams are found.
 
 mod common;
 #[path = "common/trace.rs"]
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use common::{disk_dir, text};
 use serde_json::Value;
-use trace::{compile, engines, list, path, traced};
+use trace::{compile, engines, finding, list, path, traced};
 
 /// Descriptors on both sides of the boundaries of 32-bit and 64-bit words, and one far above.
 const DESCRIPTORS: [u64; 9] = [5, 6, 31, 32, 33, 62, 63, 64, 900];
@@ -74,5 +74,41 @@ fn each_file_behind_each_descriptor_has_its_own_calls() {
             })
             .collect();
         assert_eq!(counted, expected, "{engine}");
+    }
+}
+
+/// Opens as many streams as its argument says, which have no descriptor, and loses 10 bytes of standard output. glibc's list has
+/// the stream that was opened last first.
+const MANY_STREAMS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    static char memory[8];
+    for (int left = atoi(words[1]); left > 0; left--)
+        if (!fmemopen(memory, sizeof memory, "r"))
+            return 1;
+    printf("lost bytes");
+    _exit(0);
+}"#;
+
+#[test]
+fn the_lost_bytes_of_a_program_with_many_streams_are_found_or_the_limit_is_named() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "many", MANY_STREAMS, &[]).expect("a C compiler");
+    let trace = |engine: &str, streams: &str| {
+        let script = format!("exec {} {streams} > out", path(&program));
+        let (output, document) = traced(dir.path(), &["--engine", engine], &["sh", "-c", &script]);
+        assert!(output.status.success(), "{engine}: {}\n{}", output.status, text(&output.stderr));
+        let lost = finding(&document, "lost-at-exit").map(|lost| lost["evidence"]["lost_bytes"].clone());
+        let is_limit = |why: &&Value| why.as_str().is_some_and(|why| why.contains("than weir reads"));
+        (lost, list(&document, "blind").iter().filter(is_limit).count())
+    };
+    for engine in engines() {
+        assert_eq!(trace(engine, "70"), (Some(10.into()), 0), "{engine}");
+    }
+    if engines().contains(&"ebpf") {
+        assert_eq!(trace("ebpf", "5000"), (None, 1));
     }
 }

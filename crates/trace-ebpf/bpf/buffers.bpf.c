@@ -8,7 +8,12 @@ enum {
     STDIO_MAGIC = 0xFBAD0000, /* _IO_MAGIC */
     STDIO_MAGIC_MASK = 0xFFFF0000,
     STDIO_PUTTING = 0x0800, /* _IO_CURRENTLY_PUTTING */
-    MAX_FILES = 64,         /* bounds a circular list; few programs have more streams open */
+    MAX_SAMPLED_FILES = 64, /* bounds the cost of a call; few programs have more streams open */
+#ifdef BEFORE_6_1
+    MAX_FILES = 64, /* the verifier follows each of them */
+#else
+    MAX_FILES = 4096, /* four times the default RLIMIT_NOFILE */
+#endif
     MAX_CHARACTERS = 1 << 20,
     /* Offsets in FILE, in struct _IO_wide_data (since glibc 2.31) and in struct __gconv_step. */
     FILE_WIDE_DATA = 160,
@@ -98,11 +103,16 @@ static long walk_file(u32 i, void *context)
 {
     struct buffer_walk *w = context;
     struct scratch_space *own = scratch();
-    if (!own || w->address == 0 || bpf_probe_read_user(&own->file, sizeof own->file, (void *)w->address) != 0)
+    if (!own || w->address == 0)
         return 1;
     struct stdio_file *f = &own->file;
-    if ((f->flags & STDIO_MAGIC_MASK) != STDIO_MAGIC)
+    if (w->address == w->milestone || bpf_probe_read_user(f, sizeof *f, (void *)w->address) != 0 ||
+        (f->flags & STDIO_MAGIC_MASK) != STDIO_MAGIC) {
+        w->address = 0;
         return 1;
+    }
+    if ((i & (i - 1)) == 0)
+        w->milestone = w->address;
     read_wide(w->address, f, &own->wide);
     /* A flush converts and writes wide characters piece by piece, and updates the stream after the last piece. So after a call on
      * the stream's descriptor, or a write(2) in which a thread ended, it is unknown which characters were written. */
@@ -126,11 +136,22 @@ static long walk_file(u32 i, void *context)
     return 0;
 }
 
+/* Returns how many streams a walk reads at most. */
+static __always_inline u32 walk_limit(u32 moment) { return moment == MOMENT_SAMPLE ? MAX_SAMPLED_FILES : MAX_FILES; }
+
+/* Counts a walk that has not reached the end of the list. A sample need not be complete. */
+static __always_inline void end_walk(const struct buffer_walk *w)
+{
+    if (w->address && w->moment != MOMENT_SAMPLE)
+        tally(TALLY_CUT_WALKS);
+}
+
 /* Sets up the walk. Returns whether the process has a list of streams. */
 static __always_inline int begin_walk(struct buffer_walk *w, const struct process_state *process)
 {
     if (process->walker != 1 || !process->list)
         return 0;
+    w->milestone = 0;
     w->written_at = process->written_at;
     w->written_end = process->written_end;
     w->has_last_writes = process->has_last_writes;
@@ -139,13 +160,13 @@ static __always_inline int begin_walk(struct buffer_walk *w, const struct proces
 }
 
 #ifdef BEFORE_6_1
-GLOBAL_FUNCTION int walk_next_file(void)
+GLOBAL_FUNCTION int walk_next_file(u32 i)
 {
     struct scratch_space *own = scratch();
-    return own ? walk_file(0, &own->walk) : 1;
+    return own ? walk_file(i, &own->walk) : 1;
 }
 
-static __always_inline long walk_next(u32 i, void *context) { return walk_next_file(); }
+static __always_inline long walk_next(u32 i, void *context) { return walk_next_file(i); }
 
 GLOBAL_FUNCTION int walk_current_buffers(u32 moment, u32 call_fd, u64 call_buffer)
 {
@@ -157,16 +178,20 @@ GLOBAL_FUNCTION int walk_current_buffers(u32 moment, u32 call_fd, u64 call_buffe
     own->walk.moment = moment;
     own->walk.call_fd = call_fd;
     own->walk.found_call_fd = 0;
-    if (begin_walk(&own->walk, process))
-        LOOP(MAX_FILES, MAX_FILES, walk_next, 0);
+    if (begin_walk(&own->walk, process)) {
+        LOOP(MAX_FILES, walk_limit(moment), walk_next, 0);
+        end_walk(&own->walk);
+    }
     return own->walk.found_call_fd;
 }
 #else
 GLOBAL_FUNCTION int walk_buffers(const struct process_state *process, u32 moment, u32 call_fd, u64 call_buffer)
 {
     struct buffer_walk w = {.call_buffer = call_buffer, .moment = moment, .call_fd = call_fd};
-    if (process && begin_walk(&w, process))
-        LOOP(MAX_FILES, MAX_FILES, walk_file, &w);
+    if (process && begin_walk(&w, process)) {
+        LOOP(MAX_FILES, walk_limit(moment), walk_file, &w);
+        end_walk(&w);
+    }
     return w.found_call_fd;
 }
 #endif

@@ -191,7 +191,8 @@ struct wide_text {
 
 /* A walk of the current process's list of streams (buffers.bpf.c). */
 struct buffer_walk {
-    u64 address; /* of the next FILE */
+    u64 address;   /* of the next FILE; 0: none */
+    u64 milestone; /* an earlier address: where the walk meets it again, the list is circular */
     u64 call_buffer;
     u64 written_at, written_end; /* see struct process_state */
     u32 moment, call_fd;

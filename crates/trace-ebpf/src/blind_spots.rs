@@ -2,10 +2,23 @@
 
 use std::io;
 
-use weir_model::number::thousands;
+use weir_model::number::{counted, thousands};
 use weir_sys::error::errno_text;
 
-use super::load::Tallies;
+/// Sums of the programs' tallies: recorded calls, dropped events, calls that were not decoded or not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tallies {
+    pub calls: u64,
+    pub lost_events: u64,
+    pub compat_calls: u64,
+    pub lost_streams: u64,
+    /// Counted calls of which some bytes are in no counter.
+    pub unknown_bytes: u64,
+    /// Buffer snapshots of a process that had more stdio streams than are read.
+    pub cut_walks: u64,
+    /// Runs of the programs that the kernel skipped (`recursion_misses` of bpf_prog_info).
+    pub skipped_runs: u64,
+}
 
 impl Tallies {
     /// Returns an upper limit of the calls that are not in the counters with all their bytes.
@@ -40,6 +53,12 @@ pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, losse
         blind.push(format!(
             "some bytes of {} calls of recvmsg, recvmmsg or sendmmsg: they had too many segments or messages",
             thousands(tallies.unknown_bytes)
+        ));
+    }
+    if tallies.cut_walks > 0 {
+        blind.push(format!(
+            "some stdio streams in {}: a process had more of them than weir reads",
+            counted(tallies.cut_walks, "buffer snapshot")
         ));
     }
     if tallies.skipped_runs > 0 {

@@ -13,6 +13,7 @@ use aya_obj::{EbpfSectionKind, Object};
 use weir_sys::{Error, limits};
 
 use super::attach::{HookChoice, ProgramLoader, attach_all};
+use super::blind_spots::Tallies;
 use super::hooks::{self, ProgramSettings};
 use super::kernel_types::KernelTypes;
 use super::shared_types::{self, Library, LibraryKey, ProcessState, StreamCounters, StreamKey};
@@ -75,19 +76,6 @@ pub(super) type ProcessMap = HashMap<MapData, u32, ProcessState>;
 
 /// Handles of the map of traced processes for the tracer thread: for a command's start, and for the end of Go programs.
 const PROCESSES_COPIES: usize = 2;
-
-/// Sums of the programs' tallies: recorded calls, dropped events, calls that were not decoded or not counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Tallies {
-    pub calls: u64,
-    pub lost_events: u64,
-    pub compat_calls: u64,
-    pub lost_streams: u64,
-    /// Counted calls of which some bytes are in no counter.
-    pub unknown_bytes: u64,
-    /// Runs of the programs that the kernel skipped (`recursion_misses` of bpf_prog_info).
-    pub skipped_runs: u64,
-}
 
 /// The reason if the kernel refuses all programs.
 pub(super) const NO_PERMISSION: &str =
@@ -389,6 +377,7 @@ impl Loaded {
             compat_calls: sum(shared_types::TALLY_COMPAT_CALLS),
             lost_streams: sum(shared_types::TALLY_LOST_STREAMS),
             unknown_bytes: sum(shared_types::TALLY_UNKNOWN_BYTES),
+            cut_walks: sum(shared_types::TALLY_CUT_WALKS),
             skipped_runs: self
                 .programs
                 .iter()
