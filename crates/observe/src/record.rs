@@ -281,6 +281,8 @@ impl Observation {
             // Calls after the last sample of a process are missing, and a parent's totals include its children's.
             output.streams.iter_mut().for_each(|counts| (counts.exact, counts.estimated) = (false, true));
         }
+        // Events count all calls but reads and writes.
+        output.other_calls.iter_mut().for_each(|calls| calls.exact &= report.lost_events == 0);
         let sentences =
             unreadable.iter().map(|one| format!("{}, which cannot be read", one.with_processes()));
         let silent = silent_processes().into_iter().chain(silent_files());

@@ -21,9 +21,10 @@ pub(super) struct Tallies {
 }
 
 impl Tallies {
-    /// Returns an upper limit of the calls that are not in the counters with all their bytes.
+    /// Returns an upper limit of the calls that are not in the counters with all their bytes. weir counts the calls that move none by
+    /// their events.
     pub fn uncounted_calls(&self) -> u64 {
-        self.lost_streams + self.unknown_bytes + self.compat_calls + self.skipped_runs
+        self.lost_events + self.lost_streams + self.unknown_bytes + self.compat_calls + self.skipped_runs
     }
 }
 
@@ -33,7 +34,7 @@ pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, losse
     let mut blind = Vec::new();
     if tallies.lost_events > 0 {
         blind.push(format!(
-            "{} events dropped: ring buffer full; the counters are exact",
+            "{} events dropped: ring buffer full; reads and writes are counted exactly, other calls too low",
             thousands(tallies.lost_events)
         ));
     }
@@ -69,4 +70,17 @@ pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, losse
     }
     blind.extend(losses.iter().map(|&loss| loss.to_owned()));
     blind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_event_may_be_that_of_an_uncounted_call() {
+        let tallies = Tallies { calls: 80_000, lost_events: 1_234, ..Tallies::default() };
+        assert_eq!(tallies.uncounted_calls(), 1_234);
+        let said = "1,234 events dropped: ring buffer full; reads and writes are counted exactly, other calls too low";
+        assert_eq!(sentences(&tallies, None, &[]), [said]);
+    }
 }

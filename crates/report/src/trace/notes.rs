@@ -102,7 +102,8 @@ pub(super) fn backend(recording: &Recording) -> Block {
     let whole = recording.exact || (overhead.observed_s > 0.0 && overhead.gap_s <= 0.0);
     // Without lost events, only submitted operations and mapped files can be missing.
     let may_lack_submissions = !recording.exact && overhead.lost_events == 0;
-    facts.push(if whole && overhead.uncounted_calls > 0 {
+    let lacks_calls = whole && overhead.uncounted_calls > 0;
+    facts.push(if lacks_calls {
         format!("at most {} not counted", counted(overhead.uncounted_calls, "call"))
     } else if whole && (may_lack_submissions || recording.other_calls.iter().any(|one| one.submitted > 0)) {
         "calls counted, except operations submitted to the kernel".into()
@@ -118,7 +119,7 @@ pub(super) fn backend(recording: &Recording) -> Block {
     } else {
         "totals only".into()
     });
-    facts.extend(totals(recording));
+    facts.extend(totals(recording).filter(|_| !lacks_calls));
     let total_s = overhead.total_s();
     let base = recording.elapsed_s - total_s;
     if total_s > 0.0 && recording.elapsed_s > 0.0 {

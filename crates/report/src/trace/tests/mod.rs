@@ -218,6 +218,7 @@ fn uncounted_calls_are_not_said_to_be_counted() {
     (recording.exact, recording.overhead.observed_s, recording.overhead.uncounted_calls) = (false, 3.0, 144);
     let text = screen_at(&of(&recording, &[], ""), 80);
     assert!(text.contains("at most 144 calls not counted") && !text.contains("every call"), "{text}");
+    assert!(!text.contains("totals exact"), "{text}");
 }
 
 #[test]
