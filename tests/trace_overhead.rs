@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{disk_dir, has, is_root, skip, weir};
+use common::{comes_true, disk_dir, has, is_root, skip, weir};
 use trace::{compile, path, traced};
 
 /// Four processes that open, read and close a file and try to open a missing one, as fast as they can.
@@ -62,6 +62,54 @@ fn several_processes_that_open_files_very_fast_are_sampled() {
             assert!(calls < 4 * 40_000 * 2 && lost <= calls, "{lost} events lost, {calls} calls seen");
         }
     }
+}
+
+/// Leaves processes behind that run until the file "end" exists. Two open a file as fast as they can. One stops weir for most of the
+/// time, so that it is slower than these two.
+const REMAINS: &str = r#"
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+static int ends(void) { return access("end", F_OK) == 0; }
+int main(void)
+{
+    pid_t weir = getppid();
+    for (int i = 0; i < 2; i++)
+        if (!fork()) {
+            while (!ends())
+                for (int n = 0; n < 1000; n++)
+                    close(open("/dev/null", O_RDONLY));
+            _exit(0);
+        }
+    if (!fork()) {
+        while (!ends() && kill(weir, SIGSTOP) == 0) {
+            usleep(20000);
+            kill(weir, SIGCONT);
+            usleep(2000);
+        }
+        _exit(0);
+    }
+    usleep(300000);
+    return 7;
+}
+"#;
+
+#[test]
+fn weir_ends_with_the_command_while_other_processes_make_calls() {
+    let name = "weir_ends_with_the_command_while_other_processes_make_calls";
+    if !is_root() {
+        return skip(name, "needs root");
+    }
+    let dir = disk_dir();
+    let Some(remains) = compile(dir.path(), "remains", REMAINS, &[]) else {
+        return skip(name, "there is no C compiler");
+    };
+    let command = ["trace", "-q", "--exact", "--engine", "ebpf", "--", path(&remains)];
+    let mut weir = weir(dir.path(), &command).stdin(Stdio::null()).spawn().expect("weir starts");
+    let has_ended = comes_true(|| weir.try_wait().expect("weir is a child").is_some());
+    fs::write(dir.path().join("end"), "").expect("a file");
+    let status = weir.wait().expect("weir ends");
+    assert!(has_ended && status.code() == Some(7), "{has_ended}: {status}");
 }
 
 /// Returns the number of voluntary context switches of all threads of a process.

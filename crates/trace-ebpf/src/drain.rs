@@ -45,9 +45,13 @@ impl Run<'_> {
         fds.get(1).is_some_and(|end| !end.revents().is_empty())
     }
 
-    /// Takes and handles all events.
+    /// Takes and handles all events, but no more than the ring holds: those from before the call. A process that remains may emit
+    /// events as fast as weir takes them.
     pub(super) fn drain(&mut self) {
-        while self.drain_batch() {}
+        let mut left = self.backend.loaded.events.bytes();
+        while left > 0 && self.drain_batch() {
+            left = left.saturating_sub(self.batch.len());
+        }
     }
 
     /// Takes and handles one batch. Returns false if there were no events.

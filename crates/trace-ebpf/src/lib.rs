@@ -310,6 +310,8 @@ impl Run<'_> {
         self.budget.end(now);
         self.backend.loaded.detach_calls();
         self.drain();
+        // The last drain may have left some.
+        self.tracer_events.drain(..).for_each(&mut *self.sink);
         self.sweep(None);
         for &pid in processes.iter().filter(|&&pid| pid != self.root || self.exit.is_none()) {
             if let Some(totals) = self.totals(pid) {

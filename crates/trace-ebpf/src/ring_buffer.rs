@@ -90,6 +90,11 @@ impl RingBuffer {
         Ok(Self { ring, bytes, page, consumer, producer, window, unreadable: None })
     }
 
+    /// Returns the size of the ring. A batch of that size has all events that were in the ring when its first one was taken.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Appends events to `batch`, each after its length in four bytes, until none is left or the batch has more than
     /// `enough` bytes. Frees their space in the ring.
     pub fn take(&mut self, batch: &mut Vec<u8>, enough: usize) {
