@@ -4,6 +4,7 @@ use std::io;
 
 use weir_model::number::{counted, thousands};
 use weir_sys::error::errno_text;
+use weir_sys::limits;
 
 /// Sums of the programs' tallies: recorded calls, dropped events, calls that were not decoded or not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,9 +29,17 @@ impl Tallies {
     }
 }
 
-/// Returns a sentence for each kind of loss. `unreadable` is the error that ended the reading of the ring buffer. `losses` are
-/// phrases for what the hooks of this kernel do not show.
-pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, losses: &[&str]) -> Vec<String> {
+/// Errors after which the backend went on.
+#[derive(Debug, Default)]
+pub(super) struct RunErrors {
+    /// That ended the reading of the ring buffer.
+    pub unreadable: Option<io::Error>,
+    /// Of the last attachment of the program at system calls that failed.
+    pub unattached: Option<io::Error>,
+}
+
+/// Returns a sentence for each kind of loss. `losses` are phrases for what the hooks of this kernel do not show.
+pub(super) fn sentences(tallies: &Tallies, errors: &RunErrors, losses: &[&str]) -> Vec<String> {
     let mut blind = Vec::new();
     if tallies.lost_events > 0 {
         blind.push(format!(
@@ -38,10 +47,17 @@ pub(super) fn sentences(tallies: &Tallies, unreadable: Option<&io::Error>, losse
             thousands(tallies.lost_events)
         ));
     }
-    if let Some(error) = unreadable {
+    if let Some(error) = &errors.unreadable {
         blind.push(format!(
             "all events after the ring buffer could not be mapped (mmap: {})",
             errno_text(error)
+        ));
+    }
+    if let Some(error) = &errors.unattached {
+        blind.push(format!(
+            "calls in longer gaps between samples: the BPF program at system calls could not be attached again ({}){}",
+            errno_text(error),
+            limits::advice(error)
         ));
     }
     if tallies.compat_calls > 0 {
@@ -81,6 +97,16 @@ mod tests {
         let tallies = Tallies { calls: 80_000, lost_events: 1_234, ..Tallies::default() };
         assert_eq!(tallies.uncounted_calls(), 1_234);
         let said = "1,234 events dropped: ring buffer full; reads and writes are counted exactly, other calls too low";
-        assert_eq!(sentences(&tallies, None, &[]), [said]);
+        assert_eq!(sentences(&tallies, &RunErrors::default(), &[]), [said]);
+    }
+
+    #[test]
+    fn an_attachment_that_failed_is_named_with_its_limit() {
+        let unattached = Some(io::Error::from_raw_os_error(libc::EMFILE));
+        let said = sentences(&Tallies::default(), &RunErrors { unattached, unreadable: None }, &[]);
+        assert!(
+            said.len() == 1 && said[0].ends_with("raise the limit of open files (ulimit -n)"),
+            "{said:?}"
+        );
     }
 }

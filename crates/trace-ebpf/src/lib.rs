@@ -34,6 +34,7 @@ mod tracer_wakeup;
 mod wide_text;
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -48,6 +49,7 @@ use weir_trace_api::{
     TraceOptions, TraceRoot, breakpoint_traps,
 };
 
+use blind_spots::RunErrors;
 use decode::Decoder;
 use first_totals::FirstTotals;
 use image_reads::ImageReads;
@@ -86,6 +88,8 @@ struct Run<'a> {
     decoder: Decoder,
     budget: OverheadBudget,
     gap: SamplingGap,
+    /// Why the program at system calls could not be attached again after a gap.
+    unattached: Option<io::Error>,
     image_reads: ImageReads,
     root: u32,
     /// A pidfd, readable when the root has exited; None: the state in /proc is polled.
@@ -168,7 +172,7 @@ impl EbpfBackend {
             && !process.is_current()
         {
             // Its end came before the kernel programs knew it, so they would follow the next process with its number.
-            let source = std::io::Error::from_raw_os_error(libc::ESRCH);
+            let source = io::Error::from_raw_os_error(libc::ESRCH);
             return Err(Error::Process { call: "read of /proc/PID/stat", pid: root, source });
         }
         let mut released_ns = 0;
@@ -187,6 +191,7 @@ impl EbpfBackend {
             decoder: Decoder::default(),
             budget: OverheadBudget::new(now_ns(), options.exact),
             gap: SamplingGap::default(),
+            unattached: None,
             image_reads: ImageReads::default(),
             root,
             root_end: open_process(root).ok(),
@@ -201,8 +206,8 @@ impl EbpfBackend {
             has_priority: false,
             sink,
         };
-        run.observe(options, tick)?;
-        run.finish(&processes)
+        run.observe(options, tick);
+        Ok(run.finish(&processes))
     }
 
     /// Arranges that the tracer stops a command before its own code runs.
@@ -220,7 +225,7 @@ impl EbpfBackend {
 
 impl Run<'_> {
     /// Handles events until the root exits, the time limit passes or the user stops an attached trace.
-    fn observe(&mut self, options: &TraceOptions, tick: &mut TickHook<'_>) -> Result<(), Error> {
+    fn observe(&mut self, options: &TraceOptions, tick: &mut TickHook<'_>) {
         let end = options.limit.map(|limit| now_ns() + limit.as_nanos() as u64);
         let mut next_tick = now_ns() + TICK_NS;
         let mut ticked = false;
@@ -234,7 +239,7 @@ impl Run<'_> {
             let until_end = end.map_or(u64::MAX, |end| end.saturating_sub(now));
             let ended = self.wait(self.budget.next_ns(now).min(until_tick).min(until_end));
             // Before the drain: with a busy program the drain takes long, as new events arrive meanwhile.
-            self.apply_budget()?;
+            self.apply_budget();
             self.drain_batch();
             let tick_due = now_ns() + TICK_NS / 4 >= next_tick; // a tick slightly early saves a wakeup
             if tick_due {
@@ -247,7 +252,6 @@ impl Run<'_> {
             self.check_root(ended || (tick_due && self.root_end.is_none()));
         }
         self.await_killed_processes();
-        Ok(())
     }
 
     /// Waits for processes that were killed together with the root (by timeout(1), or a shell's `kill 0`), because their lost
@@ -281,28 +285,25 @@ impl Run<'_> {
     }
 
     /// Begins or ends a sampling gap if the overhead budget requires it.
-    fn apply_budget(&mut self) -> Result<(), Error> {
+    fn apply_budget(&mut self) {
         let now = now_ns();
         if !self.budget.is_due(now) {
-            return Ok(());
+            return;
         }
         let since = self.budget.since_ns();
         let (calls, opens) = self.backend.loaded.calls_and_path_calls();
         match self.budget.step(now, calls, opens) {
-            BudgetStep::Stay => Ok(()),
-            BudgetStep::BeginGap => {
-                self.begin_gap(since);
-                Ok(())
-            }
+            BudgetStep::Stay => {}
+            BudgetStep::BeginGap => self.begin_gap(since),
             BudgetStep::BeginWindow => {
-                self.end_gap(since);
-                self.resume_sampling()
+                let processes = self.end_gap(since);
+                self.resume_sampling(processes);
             }
         }
     }
 
     /// Sends the remaining counters and totals. `processes` are those of [`EbpfBackend::add_processes`].
-    fn finish(mut self, processes: &[u32]) -> Result<BackendReport, Error> {
+    fn finish(mut self, processes: &[u32]) -> BackendReport {
         let now = now_ns();
         if self.budget.is_in_gap() {
             self.end_gap(self.budget.since_ns());
@@ -319,19 +320,22 @@ impl Run<'_> {
             }
         }
         let tallies = self.backend.loaded.tallies();
-        let unreadable = self.backend.loaded.events.unreadable.take();
+        let errors = RunErrors {
+            unreadable: self.backend.loaded.events.unreadable.take(),
+            unattached: self.unattached.take(),
+        };
         self.backend.unreaped = (self.exit.is_some() && self.is_command && !self.reaped).then_some(self.root);
-        Ok(BackendReport {
+        BackendReport {
             exit: self.exit,
-            blind_spots: blind_spots::sentences(&tallies, unreadable.as_ref(), &self.backend.loaded.losses),
+            blind_spots: blind_spots::sentences(&tallies, &errors, &self.backend.loaded.losses),
             observed_calls: tallies.calls,
             observed_ns: self.budget.observed_ns,
             gap_ns: self.budget.unobserved_ns,
-            lost_events: tallies.lost_events + u64::from(unreadable.is_some()),
+            lost_events: tallies.lost_events + u64::from(errors.unreadable.is_some()),
             uncounted_calls: tallies.uncounted_calls(),
             released_ns: self.released_ns,
             ..BackendReport::default()
-        })
+        }
     }
 }
 

@@ -290,9 +290,14 @@ impl Loaded {
 
     /// Attaches the program at system calls, or ends a sampling gap in which it stayed attached.
     pub fn attach_calls(&mut self) -> Result<(), Error> {
+        self.reattach_calls().map_err(|error| cause(&error))
+    }
+
+    /// As [`Self::attach_calls`], with the error of the system call.
+    pub fn reattach_calls(&mut self) -> io::Result<()> {
         self.pause(false);
         if self.calls_link.is_none() {
-            self.calls_link = Some(bpf_syscall::attach(self.calls.as_fd()).map_err(|error| cause(&error))?);
+            self.calls_link = Some(bpf_syscall::attach(self.calls.as_fd())?);
         }
         Ok(())
     }

@@ -187,6 +187,12 @@ impl OverheadBudget {
         (left / loss).clamp(MIN_POLL_NS as f64, MIN_WINDOW_NS as f64) as u64
     }
 
+    /// Continues the last gap, because the program could not be attached.
+    pub fn continue_gap(&mut self, now_ns: u64) {
+        (self.in_window, self.gap_ns) = (false, MAX_GAP_NS);
+        self.end(now_ns);
+    }
+
     /// Adapts the shortest gap to the time that attaching the program has taken.
     pub fn attached(&mut self, took_ns: u64) {
         if took_ns >= AT_ONCE_NS {

@@ -7,7 +7,6 @@
 use std::collections::HashSet;
 
 use weir_model::trace::IoTotals;
-use weir_sys::Error;
 use weir_sys::clock::now_ns;
 use weir_trace_api::{RawEvent, RawEventKind};
 
@@ -70,29 +69,38 @@ impl Run<'_> {
         }
     }
 
-    /// Reports the end of the gap that began at `gap_start`, before the program is attached again.
-    pub(super) fn end_gap(&mut self, gap_start: u64) {
+    /// Reports the end of the gap that began at `gap_start`, before the program is attached again. Returns the processes whose totals
+    /// it has reported.
+    pub(super) fn end_gap(&mut self, gap_start: u64) -> Vec<u32> {
         self.drain();
         let kind = RawEventKind::Gap { until_ns: now_ns() };
         (self.sink)(RawEvent { ns: gap_start, pid: 0, tid: 0, kind });
         let reported = std::mem::take(&mut self.gap.reported);
         // Processes that were created during the gap have no report of its start.
         let created = self.gap.created.drain().take(MAX_REPORTED);
-        for pid in reported.into_iter().chain(created).collect::<Vec<_>>() {
+        let processes: Vec<u32> = reported.into_iter().chain(created).collect();
+        for &pid in &processes {
             self.report_gap_edge(now_ns(), pid, true);
         }
+        processes
     }
 
-    /// Attaches the program at system calls again. Reports the time that this takes as another gap.
-    pub(super) fn resume_sampling(&mut self) -> Result<(), Error> {
+    /// Attaches the program at system calls again. Reports the time that this takes as another gap. If the program cannot be attached,
+    /// because weir has no free descriptor, another gap begins. `processes`: those of [`Self::end_gap`].
+    pub(super) fn resume_sampling(&mut self, processes: Vec<u32>) {
         let start = now_ns();
-        self.backend.loaded.attach_calls()?;
+        if let Err(error) = self.backend.loaded.reattach_calls() {
+            self.unattached = Some(error);
+            self.gap.created.extend(processes);
+            self.budget.continue_gap(start);
+            self.begin_gap(start);
+            return;
+        }
         let until_ns = now_ns();
         self.budget.attached(until_ns - start);
         if until_ns - start >= AT_ONCE_NS {
             (self.sink)(RawEvent { ns: start, pid: 0, tid: 0, kind: RawEventKind::Gap { until_ns } });
         }
-        Ok(())
     }
 
     /// Reports the present totals of a process, with the time of the gap's edge. Returns false if they are unknown.
