@@ -11,7 +11,15 @@ static __always_inline u64 start_offset(const struct stream_counters *counters, 
 {
     if (t->position >= 0)
         return t->position;
-    return t->result > 0 && !t->in_kernel ? counters->file.pos - t->result : counters->file.pos;
+    return t->result > 0 ? counters->file.pos - t->result : counters->file.pos;
+}
+
+/* Returns the offset at which a call began that is in the counters already. */
+static __always_inline u64 counted_offset(const struct stream_counters *counters, const struct transfer *t)
+{
+    if (t->position >= 0)
+        return t->position;
+    return counters->regular && t->result > 0 ? counters->position - t->result : counters->position;
 }
 
 /* Notes that the descriptor has counters. Its bit stays set when the stream ends; a lookup of a missing stream is harmless.
@@ -105,7 +113,7 @@ GLOBAL_FUNCTION int emit_counted_call(const struct transfer *t, const struct str
         return 0;
     fill_head(&call->head, KIND_CALL, t->fd);
     call->file = counters->file;
-    call->file.pos = counters->position;
+    call->file.pos = counted_offset(counters, t);
     __builtin_memcpy(call->args, t->args, sizeof call->args);
     call->args[2] = t->requested_bytes;
     call->result = t->result;

@@ -69,23 +69,37 @@ static __always_inline void on_transfer(struct transfer *t, u32 class)
     count_call(t);
 }
 
+/* Returns the offset at which a copy within the kernel began, from the address of an offset, which the kernel has advanced; -1, as in
+ * `position`, if there is none. */
+static __always_inline s64 offset_before(u64 address, s64 result)
+{
+    s64 offset = -1;
+    if (!address || bpf_probe_read_user(&offset, sizeof offset, (void *)address) != 0)
+        return -1;
+    return result > 0 ? offset - result : offset;
+}
+
 /* sendfile(2), splice(2) …: counts the bytes in both streams; those of tee(2) in its output only. */
 static __always_inline void on_kernel_transfer(struct transfer *t, u32 class)
 {
     u32 in = (u32)t->args[0], out = (u32)t->args[1];
+    u64 in_offset = 0, out_offset = 0; /* addresses */
     s64 result = t->result;
     t->requested_bytes = t->args[2];
     t->leaves_input = 0;
     if (class == CLASS_COPY_01) {
         in = (u32)t->args[1];
         out = (u32)t->args[0];
+        in_offset = t->args[2];
         t->requested_bytes = t->args[3];
     } else if (class == CLASS_COPY_02) {
         out = (u32)t->args[2];
+        in_offset = t->args[1];
+        out_offset = t->args[3];
         t->requested_bytes = t->args[4];
     }
     t->buffer = t->vector = t->last_byte = 0;
-    t->position = -1;
+    t->position = offset_before(in_offset, result);
     t->in_kernel = 1;
     t->fd = in;
     t->writes = 0;
@@ -97,6 +111,7 @@ static __always_inline void on_kernel_transfer(struct transfer *t, u32 class)
         t->requested_bytes = t->args[2];
         t->result = result;
     }
+    t->position = offset_before(out_offset, result);
     t->fd = out;
     t->writes = 1;
     count_call(t);
