@@ -7,7 +7,7 @@ mod trace;
 
 use std::collections::BTreeMap;
 
-use common::{disk_dir, text};
+use common::{disk_dir, has, skip, text};
 use serde_json::Value;
 use trace::{compile, engines, finding, list, path, traced};
 
@@ -74,6 +74,24 @@ fn each_file_behind_each_descriptor_has_its_own_calls() {
             })
             .collect();
         assert_eq!(counted, expected, "{engine}");
+    }
+}
+
+/// bash reads its script from descriptor 255, and leaves it open until execve(2).
+#[test]
+fn the_calls_on_a_high_descriptor_are_those_of_the_image_that_made_them() {
+    let dir = disk_dir();
+    if !has("bash") {
+        return skip("the_calls_on_a_high_descriptor_are_those_of_the_image_that_made_them", "no bash");
+    }
+    std::fs::write(dir.path().join("script"), "exec /bin/true\n").expect("the script");
+    for engine in engines() {
+        let (output, document) = traced(dir.path(), &["--exact", "--engine", engine], &["bash", "script"]);
+        assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
+        let reads = list(&document, "streams").iter().filter(|stream| stream["fd"] == 255);
+        let images: Vec<_> =
+            reads.map(|stream| (stream["image"].as_u64(), stream["comm"].as_str())).collect();
+        assert_eq!(images, [(Some(0), Some("bash"))], "{engine}");
     }
 }
 

@@ -79,7 +79,7 @@ static __always_inline u64 low_bits_between(u32 first, u32 last)
 
 /* There is no list of the other descriptors: flush_range() tries this many, four times the default RLIMIT_NOFILE. */
 #ifdef BEFORE_6_1
-enum { MAX_HIGH_FDS = 128 }; /* the verifier follows each of them */
+enum { MAX_HIGH_FDS = 192 }; /* the verifier follows each of them; a shell reads its script from descriptor 255 */
 #else
 enum { MAX_HIGH_FDS = 4096 };
 #endif

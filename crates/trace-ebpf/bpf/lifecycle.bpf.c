@@ -110,7 +110,7 @@ static __always_inline int end_exec(struct task_struct *task, int old_pid, struc
     struct lifecycle_event *event;
     if (!process)
         return 0;
-    flush_low_fds(process, pid, ALL_LOW_FDS);
+    flush_range(process, pid, 0, ~0U);
     if (preemptible && (u32)old_pid != pid) /* a thread other than the first takes over the first one's TID */
         forget_thread((u32)old_pid);
     process->fd_bits[0] = process->fd_bits[1] = 0;
