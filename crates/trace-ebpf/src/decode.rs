@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use foldhash::HashMap;
+use rustix::param::page_size;
 use weir_model::trace::{Buffer, Exit, Histogram, IoTotals, Op, RuntimeId, SnapshotMoment, StreamCounts};
 use weir_model::{Direction, Mode, Untrusted};
 use weir_sys::proc::{self, ResourceUsage};
@@ -185,7 +186,7 @@ fn file(open_file: &OpenFile) -> Option<RawFile> {
         flags: open_file.flags as i32,
         size_bytes: open_file.size,
         block_bytes: 1u32.checked_shl(open_file.block_bits).unwrap_or(0),
-        pipe_bytes: (open_file.pipe_pages > 0).then(|| u64::from(open_file.pipe_pages) * 4096),
+        pipe_bytes: (open_file.pipe_pages > 0).then(|| u64::from(open_file.pipe_pages) * page_size() as u64),
     })
 }
 
@@ -347,54 +348,4 @@ fn cpu_times(user_ns: u64, system_ns: u64, run_ns: u64) -> (u64, u64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns a zeroed event of this kind.
-    fn event<T>(kind: u32, (pid, tid): (u32, u32), ns: u64) -> Vec<u8> {
-        let mut bytes =
-            [&ns.to_le_bytes()[..], &kind.to_le_bytes(), &pid.to_le_bytes(), &tid.to_le_bytes()].concat();
-        bytes.resize(size_of::<T>(), 0);
-        bytes
-    }
-
-    #[test]
-    fn an_execve_of_another_thread_does_not_hide_its_snapshot() {
-        let (mut decoder, mut sent) = (Decoder::default(), Vec::new());
-        let buffer = |tid, ns| event::<BufferEvent>(shared_types::KIND_BUFFER, (7, tid), ns);
-        let exec = event::<LifecycleEvent>(shared_types::KIND_EXEC, (7, 7), 4);
-        for bytes in
-            [buffer(9, 3), buffer(8, 2), event::<BufferEvent>(shared_types::KIND_BUFFER, (5, 5), 1), exec]
-        {
-            decoder.decode(&bytes, &mut |raw| {
-                sent.push((raw.ns, raw.pid, matches!(raw.kind, RawEventKind::Exec { .. })))
-            });
-        }
-        assert_eq!(sent, [(2, 7, false), (3, 7, false), (4, 7, true)], "that of process 5 is not complete");
-    }
-
-    #[test]
-    fn a_path_begins_at_the_root() {
-        let names = b"sub\0home\0rest of an earlier event";
-        let bytes = event::<DirectoryEvent>(shared_types::KIND_DIRECTORY, (7, 7), 1);
-        let mut event: DirectoryEvent = shared_types::read(&bytes).unwrap();
-        (event.ino, event.dev, event.name_bytes, event.complete) = (7, 8 << 20 | 1, 9, 1);
-        event.names[..names.len()].copy_from_slice(names);
-        let dev = rustix::fs::makedev(8, 1);
-        let directory =
-            |path: Option<&str>| WorkingDirectory { dev, ino: 7, path: path.map(Untrusted::from) };
-        assert_eq!(working_directory(&event), directory(Some("/home/sub")));
-        event.name_bytes = 0;
-        assert_eq!(working_directory(&event), directory(Some("/")));
-        event.name_bytes = u32::MAX;
-        event.complete = 0;
-        assert_eq!(working_directory(&event), directory(None), "the path is too long for the event");
-    }
-
-    #[test]
-    fn times_are_exact_in_sum_and_shared_by_ticks() {
-        assert_eq!(cpu_times(30, 10, 400), (300, 100));
-        assert_eq!(cpu_times(0, 0, 7), (0, 7));
-        assert_eq!(cpu_times(u64::MAX, u64::MAX, 9), (4, 5));
-    }
-}
+mod tests;
