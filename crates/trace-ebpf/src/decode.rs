@@ -163,7 +163,7 @@ fn buffer(event: &BufferEvent) -> Buffer {
     Buffer {
         mode,
         buffer_bytes: event.end.saturating_sub(event.base),
-        pending_bytes: event.pending + wide.bytes,
+        pending_bytes: event.pending.saturating_add(wide.bytes),
         pending,
         unconverted_bytes: if wide.is_exact { 0 } else { wide.bytes },
         unread_bytes: event.unread,

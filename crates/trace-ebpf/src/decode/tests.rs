@@ -59,3 +59,12 @@ fn a_pipe_has_as_many_bytes_as_its_pages() {
     event.file.pipe_pages = 0;
     assert_eq!(file(&event.file).unwrap().pipe_bytes, None);
 }
+
+/// A process can write anything into its streams.
+#[test]
+fn forged_pending_bytes_do_not_overflow() {
+    let bytes = event::<BufferEvent>(shared_types::KIND_BUFFER, (7, 7), 1);
+    let mut event: BufferEvent = shared_types::read(&bytes).unwrap();
+    (event.pending, event.wide) = (u64::MAX - 1, 5);
+    assert_eq!(buffer(&event).pending_bytes, u64::MAX);
+}
