@@ -125,6 +125,7 @@ enum tally {
     TALLY_LOST_EVENTS,  /* the ring buffer was full */
     TALLY_COMPAT_CALLS, /* calls of 32-bit programs, which are not decoded */
     TALLY_LOST_STREAMS, /* calls of streams that the map `streams` had no room for */
+    TALLY_LOST_PROCESSES, /* children that the map `processes` had no room for */
     TALLY_UNKNOWN_BYTES, /* counted calls of which some bytes are in no counter */
     TALLY_CUT_WALKS,    /* buffer snapshots of a process with more streams than are read */
     TALLY_PATH_CALLS,   /* recorded calls that name a file */

@@ -48,6 +48,8 @@ static __always_inline int add_child(struct task_struct *parent, struct task_str
     fresh.directory = process->directory;
     if (bpf_map_update_elem(&processes, &child_pid, &fresh, BPF_ANY) == 0)
         tally_by(TALLY_PROCESSES, 1);
+    else
+        tally(TALLY_LOST_PROCESSES);
     struct low_fds writers = {process->fd_bits[1], pid, 1};
     LOOP(LOW_FDS, LOW_FDS, reset_emitted, &writers);
     event = reserve_lifecycle(KIND_FORK);

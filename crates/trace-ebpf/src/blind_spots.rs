@@ -13,6 +13,8 @@ pub(super) struct Tallies {
     pub lost_events: u64,
     pub compat_calls: u64,
     pub lost_streams: u64,
+    /// Children that are not traced.
+    pub lost_processes: u64,
     /// Counted calls of which some bytes are in no counter.
     pub unknown_bytes: u64,
     /// Buffer snapshots of a process that had more stdio streams than are read.
@@ -66,6 +68,12 @@ pub(super) fn sentences(tallies: &Tallies, errors: &RunErrors, losses: &[&str]) 
     if tallies.lost_streams > 0 {
         blind.push(format!("{} calls were not counted: too many streams", tallies.lost_streams));
     }
+    if tallies.lost_processes > 0 {
+        blind.push(format!(
+            "{} of the processes, and their children: too many processes at the same time",
+            thousands(tallies.lost_processes)
+        ));
+    }
     if tallies.unknown_bytes > 0 {
         blind.push(format!(
             "some bytes of {} calls of recvmsg, recvmmsg or sendmmsg: they had too many segments or messages",
@@ -97,6 +105,13 @@ mod tests {
         let tallies = Tallies { calls: 80_000, lost_events: 1_234, ..Tallies::default() };
         assert_eq!(tallies.uncounted_calls(), 1_234);
         let said = "1,234 events dropped: ring buffer full; reads and writes are counted exactly, other calls too low";
+        assert_eq!(sentences(&tallies, &RunErrors::default(), &[]), [said]);
+    }
+
+    #[test]
+    fn children_beyond_the_limit_are_named() {
+        let tallies = Tallies { lost_processes: 2_000, ..Tallies::default() };
+        let said = "2,000 of the processes, and their children: too many processes at the same time";
         assert_eq!(sentences(&tallies, &RunErrors::default(), &[]), [said]);
     }
 

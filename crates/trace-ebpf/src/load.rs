@@ -381,6 +381,7 @@ impl Loaded {
             lost_events: sum(shared_types::TALLY_LOST_EVENTS),
             compat_calls: sum(shared_types::TALLY_COMPAT_CALLS),
             lost_streams: sum(shared_types::TALLY_LOST_STREAMS),
+            lost_processes: sum(shared_types::TALLY_LOST_PROCESSES),
             unknown_bytes: sum(shared_types::TALLY_UNKNOWN_BYTES),
             cut_walks: sum(shared_types::TALLY_CUT_WALKS),
             skipped_runs: self
