@@ -164,10 +164,23 @@ static __always_inline void end_previous_streams(const struct process_state *pro
         flush_fd(process, pid, (u32)fd);
 }
 
+/* As end_previous_streams(), for the two new descriptors of pipe(2) or socketpair(2), which the kernel has stored at `address`. */
+static __always_inline void end_previous_pair(const struct process_state *process, u32 pid, u64 address)
+{
+    int fds[2];
+    if (bpf_probe_read_user(fds, sizeof fds, (void *)address) != 0)
+        return;
+    end_previous_streams(process, pid, fds[0]);
+    end_previous_streams(process, pid, fds[1]);
+}
+
+/* Returns whether an fcntl(2) command is F_DUPFD or F_DUPFD_CLOEXEC, which return a new descriptor. */
+static __always_inline int duplicates_descriptor(u32 command) { return command == 0 || command == 1030; }
+
 /* Returns whether an fcntl(2) command is F_DUPFD, F_SETFD, F_SETFL, F_DUPFD_CLOEXEC or F_SETPIPE_SZ. */
 static __always_inline int changes_descriptor(u32 command)
 {
-    return command == 0 || command == 2 || command == 4 || command == 1030 || command == 1031;
+    return duplicates_descriptor(command) || command == 2 || command == 4 || command == 1031;
 }
 
 /* Emits a call without paths. */
@@ -197,9 +210,13 @@ static __always_inline void on_fd_call(struct process_state *process, u32 pid, s
     case CLASS_FCNTL:
         if (!changes_descriptor((u32)args->at[1]))
             return;
+        if (duplicates_descriptor((u32)args->at[1]))
+            end_previous_streams(process, pid, result);
         break;
     case CLASS_PAIR_0:
     case CLASS_PAIR_3:
+        if (result == 0)
+            end_previous_pair(process, pid, args->at[class == CLASS_PAIR_0 ? 0 : 3]);
         emitted_fd = -1;
         break;
     case CLASS_LSEEK:
@@ -211,6 +228,7 @@ static __always_inline void on_fd_call(struct process_state *process, u32 pid, s
         break;
     case CLASS_RING:
         set_ring_flags(args);
+        end_previous_streams(process, pid, result);
         emitted_fd = (u32)result;
         break;
     case CLASS_MMAP:
