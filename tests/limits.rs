@@ -209,6 +209,27 @@ fn the_limit_of_the_file_size_ends_the_program_and_not_weir() {
     assert!(copy.status.code() == Some(1) && errors.contains("ulimit -f"), "{:?} {errors}", copy.status);
 }
 
+/// weir needs a descriptor at the end of each sampling gap, and has used all of them for the processes.
+#[test]
+fn the_limit_of_open_files_costs_no_recording() {
+    const TEST: &str = "the_limit_of_open_files_costs_no_recording";
+    if !is_root() || !common::has("python3") {
+        return skip(TEST, "needs root and python3");
+    }
+    let dir = common::disk_dir();
+    let program = "import time\nfor _ in range(60): open('/dev/null').close(); time.sleep(0.02)";
+    let script = format!("for i in $(seq 40); do python3 -S -c \"{program}\" & done; wait; exit {STATUS}");
+    let options = ["--engine", "ebpf", "--json", "t.json"];
+    let prefix = ["env", "WEIR_EBPF_CALL_NS=2000000", "prlimit", "--nofile=80:80", WEIR, "trace"];
+    let output = run(dir.path(), &[&prefix[..], &options, &["--", "sh", "-c", &script]].concat());
+    let errors = text(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(output.status.code(), Some(STATUS), "{errors}");
+    let document = fs::read_to_string(dir.path().join("t.json")).expect("a document");
+    assert!(document.contains("python3"), "{document}");
+    let is_said = errors.contains("could not be attached again");
+    assert!(!is_said || errors.contains("ulimit -n"), "{errors}");
+}
+
 #[test]
 fn without_proc_no_process_is_said_to_have_ended() {
     const TEST: &str = "without_proc_no_process_is_said_to_have_ended";

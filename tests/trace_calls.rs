@@ -12,9 +12,11 @@ use std::process::Command;
 
 use common::{KillOnDrop, disk_dir, text, weir};
 use serde_json::Value;
-use trace::{compile, document, engines, list, path, traced};
+use trace::{compile, document, engines, finding, list, path, traced};
 
 const CALLS: &str = include_str!("trace_calls/calls.c");
+const OFFSETS: &str = include_str!("trace_calls/offsets.c");
+const DIRECT: &str = include_str!("trace_calls/direct.c");
 const REUSED: &str = include_str!("trace_calls/reused.c");
 const THREADS: &str = include_str!("trace_calls/threads.c");
 const WITHOUT_CALLS: &str = include_str!("trace_calls/without_calls.c");
@@ -157,6 +159,66 @@ fn a_number_that_is_reused_while_it_is_closed_has_two_streams() {
             bytes.sort_unstable();
             assert_eq!(bytes, [4000, sent], "{engine} {call}");
         }
+    }
+}
+
+/// Returns the document in a file.
+fn read_json(file: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(file).expect("a file")).expect("JSON")
+}
+
+#[test]
+fn a_call_has_the_offset_at_which_it_began() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "offsets", OFFSETS, &[]).expect("a C compiler");
+    std::fs::write(dir.path().join("in"), [b'x'; 8192]).expect("a file");
+    for engine in engines() {
+        let options = ["--exact", "--engine", engine, "--timeline", "time.json", "--record", "r.json"];
+        let (output, _) = traced(dir.path(), &options, &[path(&program)]);
+        assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
+        let time = read_json(&dir.path().join("time.json"));
+        let positions = |call: &str| -> Vec<Option<u64>> {
+            let is_own = |event: &&Value| {
+                let path = event["args"]["path"].as_str().unwrap_or_default();
+                event["name"] == call && !path.contains("/lib")
+            };
+            list(&time, "traceEvents")
+                .iter()
+                .filter(is_own)
+                .map(|one| one["args"]["position"].as_u64())
+                .collect()
+        };
+        assert_eq!(positions("read"), [Some(0), Some(3000), Some(4096)], "{engine}");
+        if engine == "ebpf" {
+            // Both streams of a call have an event.
+            assert_eq!(positions("copy_file_range"), [Some(0), Some(0)]);
+            assert_eq!(positions("sendfile"), [Some(4096), Some(0), Some(6144), Some(2048)]);
+        }
+        let recording = read_json(&dir.path().join("r.json"));
+        let is_own =
+            |stream: &&Value| stream["fd"].as_u64() > Some(2) && stream["in_kernel"].as_u64() > Some(0);
+        let counts: Vec<_> = list(&recording, "flows").iter().filter(is_own).collect();
+        assert_eq!(counts.len(), 4, "{engine}");
+        for stream in counts {
+            assert_eq!(
+                (&stream["jumps"], &stream["again_bytes"]),
+                (&0.into(), &0.into()),
+                "{engine}: {stream}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_offset_of_a_failed_call_is_its_own() {
+    let dir = disk_dir();
+    let program = compile(dir.path(), "direct", DIRECT, &[]).expect("a C compiler");
+    for engine in engines() {
+        let (output, document) = traced(dir.path(), &["--exact", "--engine", engine], &[path(&program)]);
+        if output.status.code() == Some(77) {
+            return common::skip("the_offset_of_a_failed_call_is_its_own", "no O_DIRECT here");
+        }
+        assert!(finding(&document, "direct-misaligned").is_some(), "{engine}: {}", document["findings"]);
     }
 }
 
