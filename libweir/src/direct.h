@@ -29,8 +29,8 @@ struct weir__direct {
     size_t bounce_bytes;
     uint64_t dev, ino; /* of the file: detects that the program closed cached_fd and reused its number */
     int cached_fd;     /* the second descriptor, without O_DIRECT; -1: none */
-    int saved_flags;   /* the descriptor's original flags, restored at close; -1: weir_open set O_DIRECT */
-    int flags_pid;     /* the process that changed them */
+    int saved_flags;   /* the descriptor's original flags; -1: weir_open set O_DIRECT */
+    int flags_pid;     /* the process that changed them, and restores them at close */
     size_t skew;       /* bytes that the last fill read before the wanted position, from its block's start */
     /* Result of weir__direct_trim for the next write. */
     int error;

@@ -97,7 +97,7 @@ void weir__direct_free(weir_stream *s)
     struct weir__config *config = weir__config(s);
     struct weir__direct *d = config->direct;
     weir__cached_close(s);
-    if (d->saved_flags >= 0)
+    if (d->saved_flags >= 0 && d->flags_pid == (int)getpid()) /* a forked child shares the flags with its parent */
         weir__kernel.fcntl(config->fd, F_SETFL, (void *)(intptr_t)d->saved_flags);
     if (d->bounce)
         weir__kernel.munmap(d->bounce, d->bounce_bytes);

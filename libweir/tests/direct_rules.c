@@ -142,6 +142,23 @@ static void flags_and_locks_are_kept(void)
     close(fd);
 }
 
+static void a_child_that_closes_leaves_the_flags(void)
+{
+    weir_stream *s = NULL;
+    struct weir_options options = {.flags = WEIR_DIRECT | WEIR_KEEP_OPEN};
+    int status;
+    fill_file(0);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    check(weir_fdopen(&s, fd, &options) == 0 && is_direct(fd), "weir_fdopen sets O_DIRECT");
+    pid_t child = fork();
+    if (child == 0)
+        _exit(weir_close(s) != 0);
+    check(waitpid(child, &status, 0) == child && status == 0, "the child ended with %x", (unsigned)status);
+    check(is_direct(fd), "the child has switched O_DIRECT off");
+    check(weir_close(s) == 0 && !is_direct(fd), "close restores the flags");
+    close(fd);
+}
+
 static void unsupported_files_are_refused(void)
 {
     weir_stream *s;
@@ -184,5 +201,6 @@ int main(void)
     TEST(a_file_that_grows());
     TEST(bounded_delay());
     TEST(flags_and_locks_are_kept());
+    TEST(a_child_that_closes_leaves_the_flags());
     return check_finish("direct_rules");
 }
