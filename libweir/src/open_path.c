@@ -36,18 +36,6 @@ static int check_access(const char *path, int oflags, const struct weir_options 
     return 0;
 }
 
-/* Opens the file. *created: this call has created it. */
-static int open_file(const char *path, int oflags, bool careful, bool *created)
-{
-    int fd = -EEXIST;
-    *created = false;
-    if (careful && oflags & O_CREAT) {
-        fd = weir__open_repeated(path, oflags | O_EXCL, 0666);
-        *created = fd >= 0;
-    }
-    return fd != -EEXIST || (careful && oflags & O_CREAT && oflags & O_EXCL) ? fd : weir__open_repeated(path, oflags, 0666);
-}
-
 /* Closes a descriptor. `created`: also removes the file, if it still has its name. */
 static void discard(int fd, const char *path, bool created)
 {
@@ -56,6 +44,31 @@ static void discard(int fd, const char *path, bool created)
         named.st_ino == open_file.st_ino)
         weir__kernel.unlink(path);
     weir__kernel.close(fd);
+}
+
+/* Creates the file. Sets O_DIRECT afterwards: open(2) creates a file also where it then refuses the flag. */
+static int create_file(const char *path, int oflags)
+{
+    int fd = weir__open_repeated(path, (oflags & ~O_DIRECT) | O_EXCL, 0666);
+    if (fd < 0 || !(oflags & O_DIRECT))
+        return fd;
+    int result = (int)WEIR_CALL(weir__kernel.fcntl(fd, F_SETFL, (void *)(intptr_t)oflags));
+    if (result == 0)
+        return fd;
+    discard(fd, path, true);
+    return result;
+}
+
+/* Opens the file. *created: this call has created it. */
+static int open_file(const char *path, int oflags, bool careful, bool *created)
+{
+    int fd = -EEXIST;
+    *created = false;
+    if (careful && oflags & O_CREAT) {
+        fd = create_file(path, oflags);
+        *created = fd >= 0;
+    }
+    return fd != -EEXIST || (careful && oflags & O_CREAT && oflags & O_EXCL) ? fd : weir__open_repeated(path, oflags, 0666);
 }
 
 int weir_open(weir_stream **s, const char *path, int oflags, const struct weir_options *options)

@@ -59,6 +59,37 @@ static void leaves_the_file(const struct failing *f)
     }
 }
 
+static int refuse_direct(int fd, int command, void *argument)
+{
+    bool refused = command == F_SETFL && (intptr_t)argument & O_DIRECT;
+    errno = EINVAL;
+    return refused ? -1 : fcntl(fd, command, argument);
+}
+
+/* As ramfs: open(2) creates a file, and then refuses O_DIRECT. */
+static int create_and_refuse(const char *name, int oflags, mode_t permissions)
+{
+    int fd = open(name, oflags & ~O_DIRECT, permissions);
+    if (fd < 0 || !(oflags & O_DIRECT))
+        return fd;
+    close(fd);
+    errno = EINVAL;
+    return -1;
+}
+
+static void a_file_system_without_direct_io(void)
+{
+    struct weir__kernel real = weir__kernel;
+    weir_stream *s;
+    check_begin("WEIR_DIRECT on a file system that refuses O_DIRECT after it has created the file");
+    weir__kernel.open = create_and_refuse;
+    weir__kernel.fcntl = refuse_direct;
+    unlink(path);
+    int result = weir_open(&s, path, O_WRONLY | O_CREAT | O_TRUNC, &(struct weir_options){.flags = WEIR_DIRECT});
+    check(result == -EINVAL && !s && length() == -1, "%d, %d bytes", result, (int)length());
+    weir__kernel = real;
+}
+
 /* With the same options, an opening that succeeds does what open(2) does. */
 static void truncates(const char *what, const struct weir_options *options)
 {
@@ -97,6 +128,7 @@ int main(void)
     snprintf(path, sizeof path, "%s/file", dir);
     for (size_t i = 0; i < sizeof all_failing / sizeof *all_failing; i++)
         leaves_the_file(&all_failing[i]);
+    a_file_system_without_direct_io();
     truncates("the default", NULL);
     truncates("WEIR_KILL", &(struct weir_options){.durability = WEIR_KILL});
     truncates("WEIR_WHOLE", &(struct weir_options){.durability = WEIR_WHOLE});
