@@ -12,18 +12,33 @@
 
 #include <unistd.h>
 
+/* Returns whether lock_fd still refers to the file. A forked child may have closed a range of descriptors, and another file may
+ * have the number now. */
+static bool is_lock_fd_valid(const struct weir__config *config)
+{
+    struct stat status;
+    return config->lock_fd >= 0 && weir__kernel.fstat(config->lock_fd, &status) == 0 && status.st_dev == config->lock_dev &&
+           status.st_ino == config->lock_ino;
+}
+
 void weir__file_lock_close(weir_stream *s)
 {
     struct weir__config *config = weir__config(s);
-    if (config->lock_pid && config->lock_fd >= 0)
+    if (config->lock_pid && is_lock_fd_valid(config))
         weir__kernel.close(config->lock_fd);
     config->lock_pid = 0;
 }
 
 /* A second descriptor for a FIFO would keep its reader from seeing the end. */
-static int open_again(const struct weir__config *config)
+static int open_again(struct weir__config *config)
 {
-    return config->regular || config->block_device ? weir__fd_reopen(config->fd, 0) : -1;
+    struct stat status;
+    int fd = config->regular || config->block_device ? weir__fd_reopen(config->fd, 0) : -1;
+    if (fd >= 0 && weir__kernel.fstat(fd, &status) == 0) {
+        config->lock_dev = status.st_dev;
+        config->lock_ino = status.st_ino;
+    }
+    return fd;
 }
 
 static int lock_descriptor(weir_stream *s)

@@ -203,6 +203,7 @@ struct weir__config {
     bool stdio_wide_memory; /* of open_wmemstream(3): the sink takes whole objects of wchar_t */
     int lock_fd;           /* file_lock.c: locks the file; -1: `fd` does. Valid if lock_pid is this process */
     int lock_pid;          /* the process that opened lock_fd; 0: none */
+    uint64_t lock_dev, lock_ino; /* of the file: detects that the program closed lock_fd and reused its number */
     bool has_ties;         /* weir_tie has stored this stream in another one's `tied`; accessed as an atomic */
 };
 

@@ -117,6 +117,39 @@ static void two_writers(enum writer writer, int oflags)
     close(file_fd);
 }
 
+/* ---- a child that has closed its descriptors ---- */
+
+/* The number of the stream's second descriptor belongs to another file of the child. */
+static int write_after_reuse(void)
+{
+    int lock_fd = weir__config(stream)->lock_fd, other = nameless_file();
+    struct stat was, is;
+    if (lock_fd < 0 || dup2(other, lock_fd) != lock_fd)
+        return 1;
+    weir_put_str(stream, "child\n");
+    if (weir_flush(stream) != 0)
+        return 2;
+    return fstat(lock_fd, &is) == 0 && fstat(other, &was) == 0 && is.st_ino == was.st_ino ? 0 : 3;
+}
+
+static void a_reused_number_stays_open(void)
+{
+    struct weir_options options = {.mode = WEIR_FULL, .flags = WEIR_LOCK_FILE};
+    int status = -1;
+    check_begin("a child uses the number of the lock's descriptor for a file of its own");
+    file_fd = nameless_file();
+    check(weir_fdopen(&stream, dup(file_fd), &options) == 0, "fdopen");
+    check(weir_put_str(stream, "parent\n") == 7 && weir_flush(stream) == 0, "the first line");
+    pid_t child = fork();
+    if (child == 0)
+        _exit(write_after_reuse());
+    waitpid(child, &status, 0);
+    check(status == 0, "the child ended with %x", (unsigned)status);
+    check(weir_close(stream) == 0, "close");
+    text_is(file_fd, "parent\nchild\n");
+    close(file_fd);
+}
+
 /* ---- a write that fails in the middle of a line ---- */
 
 static const char *const mode_names[] = {"auto", "none", "line", "full", "record"};
@@ -293,6 +326,7 @@ int main(void)
         two_writers((enum writer)writer, 0);
         two_writers((enum writer)writer, O_APPEND);
     }
+    a_reused_number_stays_open();
     disk_full_in_every_mode();
     killed_while_it_takes_back();
     short_write(0, "helloOTHER\n world\n");
