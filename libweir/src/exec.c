@@ -28,7 +28,7 @@ static size_t count_of(char *const strings[])
 static int exec_shell(const char *path, char *const arguments[], char *const environment[])
 {
     size_t count = count_of(arguments);
-    const char **shell = malloc((count + 2) * sizeof *shell);
+    const char **shell = malloc((count + 3) * sizeof *shell); /* an empty list gets two arguments and NULL */
     if (!shell)
         return -1;
     shell[0] = _PATH_BSHELL;

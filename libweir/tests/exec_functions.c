@@ -135,6 +135,25 @@ static void searches(void)
     check(strstr(output_of(EXECLP, "bare", list, 0, &error), "ran one"), "a script for the shell");
 }
 
+/* A sanitizer finds a list of the shell's arguments that is too short. */
+static void a_script_without_arguments(void)
+{
+    char *const arguments[] = {NULL};
+    char name[] = "/tmp/weir-exec-none-XXXXXX", is[100] = "";
+    int fd = mkstemp(name), status = -1;
+    check_begin("a script for the shell, with an empty list of arguments");
+    unlink(name);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(fd, STDOUT_FILENO);
+        execvp(bare, arguments);
+        _exit(1);
+    }
+    waitpid(child, &status, 0);
+    check(pread(fd, is, sizeof is - 1, 0) > 0 && strcmp(is, "ran ||\n") == 0 && status == 0, "%x, %s", (unsigned)status, is);
+    close(fd);
+}
+
 /* An exec function gives read-ahead bytes back: the next program continues where this one stopped. */
 static void next_program_continues(void)
 {
@@ -181,6 +200,7 @@ int main(void)
     pending_bytes_are_written();
     failures();
     searches();
+    a_script_without_arguments();
     next_program_continues();
     unlink(script);
     unlink(bare);
