@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-/* Returns whether lock_fd still refers to the file. A forked child may have closed a range of descriptors, and another file may
+/* Returns whether lock_fd still refers to the file. The program may have closed a range of descriptors, and another file may
  * have the number now. */
 static bool is_lock_fd_valid(const struct weir__config *config)
 {

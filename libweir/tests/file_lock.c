@@ -136,11 +136,11 @@ static void a_reused_number_stays_open(void)
 {
     struct weir_options options = {.mode = WEIR_FULL, .flags = WEIR_LOCK_FILE};
     int status = -1;
-    check_begin("a child uses the number of the lock's descriptor for a file of its own");
+    check_begin("a child of clone(2) uses the number of the lock's descriptor for a file of its own");
     file_fd = nameless_file();
     check(weir_fdopen(&stream, dup(file_fd), &options) == 0, "fdopen");
     check(weir_put_str(stream, "parent\n") == 7 && weir_flush(stream) == 0, "the first line");
-    pid_t child = fork();
+    pid_t child = (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);
     if (child == 0)
         _exit(write_after_reuse());
     waitpid(child, &status, 0);
