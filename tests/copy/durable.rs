@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{WEIR, disk_dir, has_private_mounts, run, skip, text};
+use crate::common::{WEIR, as_nobody, disk_dir, for_nobody, has_private_mounts, is_root, run, skip, text};
 use crate::{copy, shell};
 
 /// Returns the calls that matter for durability, in their order, without arguments. strace(1) also reports a child that weir kills.
@@ -45,6 +45,24 @@ fn an_atomic_copy_keeps_mode_and_links_of_the_target() {
         dir.path(),
         &format!("exec 3<t; {} copy --atomic s t; [ \"$(cat <&3)\" = other ]; cat t", crate::common::WEIR),
     );
+}
+
+#[test]
+fn a_target_that_gets_another_owner_loses_its_set_id_bits() {
+    if !is_root() {
+        return skip("a_target_that_gets_another_owner_loses_its_set_id_bits", "needs root to become nobody");
+    }
+    let dir = for_nobody();
+    shell(dir.path(), "head -c 9000000 /dev/urandom > s; chmod 644 s");
+    for option in ["--atomic", "--resume"] {
+        shell(dir.path(), "rm -f t; echo old > t; chmod 6755 t");
+        let output = as_nobody(dir.path(), &["copy", option, "s", "t"]).output().expect("weir");
+        assert!(output.status.success(), "{option}: {}", text(&output.stderr));
+        assert_eq!(shell(dir.path(), "cmp s t; stat -c '%a %u' t"), "755 65534\n", "{option}");
+    }
+    shell(dir.path(), "chmod 6755 t");
+    copy(dir.path(), &["--atomic", "s", "t"]);
+    assert_eq!(shell(dir.path(), "stat -c '%a %u' t"), "6755 65534\n", "root keeps the owner");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, Gid, Mode, Uid, fchmod, fchown, fstat, linkat, renameat};
+use rustix::fs::{AtFlags, fstat, linkat, renameat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::context::{Context, Worker};
@@ -14,7 +14,9 @@ use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
 use crate::links::FirstCopy;
-use crate::metadata::{Attributes, TargetAttributes, parent_has_default_acl, set_attributes};
+use crate::metadata::{
+    Attributes, TargetAttributes, keep_old_attributes, parent_has_default_acl, set_attributes,
+};
 use crate::open_target::{OpenTarget, creation_mode, discard, open_target};
 use crate::options::{CopyMethod, CopySync, Existing, FollowLinks, HoleSearch, TargetKind, Tristate};
 use crate::resume::{copy_rest, is_copied, remove_journal};
@@ -191,20 +193,6 @@ pub(crate) fn preserve_attributes(
             is_directory: false,
         };
         set_attributes(context, &mut worker.tally, &attributes)?;
-    }
-    Ok(())
-}
-
-/// A temporary file that replaces another one takes its owner and permissions, as if the other one had been overwritten.
-pub(crate) fn keep_old_attributes(context: &Context, entry: &Entry, target: &OpenTarget) -> CopyResult<()> {
-    let Some(old) = target.replaced else { return Ok(()) };
-    let now: FileStat = fstat(&target.file).on(entry.target_path(), "fstat")?.into();
-    if (old.uid, old.gid) != (now.uid, now.gid) {
-        // Users other than root may not give the file away; it is then theirs.
-        let _tried = fchown(&target.file, Some(Uid::from_raw(old.uid)), Some(Gid::from_raw(old.gid)));
-    }
-    if !context.options.preserved.mode {
-        fchmod(&target.file, Mode::from_raw_mode(old.permissions())).on(entry.target_path(), "fchmod")?;
     }
     Ok(())
 }

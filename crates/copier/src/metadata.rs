@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{
     AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod, fchown, fgetxattr,
-    flistxattr, fremovexattr, fsetxattr, futimens, utimensat,
+    flistxattr, fremovexattr, fsetxattr, fstat, futimens, utimensat,
 };
 use rustix::io::Errno;
 
@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::entry::Entry;
 use crate::error::{CopyResult, OnPath};
 use crate::file_stat::FileStat;
+use crate::open_target::OpenTarget;
 use crate::tally::CopyTally;
 
 const ACCESS_ACL: &CStr = c"system.posix_acl_access";
@@ -81,6 +82,27 @@ pub(crate) fn set_attributes(context: &Context, tally: &mut CopyTally, of: &Attr
     }
     if wanted.times {
         futimens(of.target, &times(of.stat)).on((of.target_path)(), "futimens")?;
+    }
+    Ok(())
+}
+
+/// A temporary file that replaces another one takes its owner and permissions, as if the other one had been overwritten.
+pub(crate) fn keep_old_attributes(context: &Context, entry: &Entry, target: &OpenTarget) -> CopyResult<()> {
+    let Some(old) = target.replaced else { return Ok(()) };
+    let has_old_owner = || -> CopyResult<bool> {
+        let now: FileStat = fstat(&target.file).on(entry.target_path(), "fstat")?.into();
+        Ok((old.uid, old.gid) == (now.uid, now.gid))
+    };
+    let mut keeps_owner = has_old_owner()?;
+    if !keeps_owner {
+        // Users other than root may not give the file away; it is then theirs.
+        let _tried = fchown(&target.file, Some(Uid::from_raw(old.uid)), Some(Gid::from_raw(old.gid)));
+        keeps_owner = has_old_owner()?;
+    }
+    if !context.options.preserved.mode {
+        // A set-ID bit would otherwise work for another user.
+        let mode = if keeps_owner { old.permissions() } else { old.permissions() & !0o6000 };
+        fchmod(&target.file, Mode::from_raw_mode(mode)).on(entry.target_path(), "fchmod")?;
     }
     Ok(())
 }
