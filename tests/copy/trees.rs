@@ -102,6 +102,17 @@ fn many_threads_finish_directories_last() {
 }
 
 #[test]
+fn a_wide_tree_needs_few_descriptors() {
+    let dir = disk_dir();
+    shell(
+        dir.path(),
+        "mkdir links; for d in $(seq 300); do mkdir -p s/$d; echo $d > s/$d/f; ln -s ../s/$d links/$d; done",
+    );
+    shell(dir.path(), &format!("ulimit -n 128; {WEIR} copy -r s t; diff -r s t"));
+    shell(dir.path(), &format!("ulimit -n 128; {WEIR} copy -rL links u; diff -r s u"));
+}
+
+#[test]
 fn a_directory_is_not_copied_into_itself() {
     let dir = disk_dir();
     shell(dir.path(), "mkdir -p s/d/e; echo 1 > s/f; ln -s s/d link");

@@ -10,6 +10,7 @@ use crate::context::{Context, Worker};
 use crate::directory::{DirItem, read_directory, release_directory};
 use crate::entry::{DirPair, Entry};
 use crate::node::copy_node;
+use crate::options::FollowLinks;
 
 /// The number of names that a thread copies before it checks whether another thread is idle.
 const BATCH: usize = 32;
@@ -22,7 +23,10 @@ const BTRFS: u64 = 0x9123_683e;
 
 /// A part of a tree.
 enum TreeTask {
-    Directory(Arc<DirPair>),
+    Root(Arc<DirPair>),
+    /// A directory by its name in another one. It is opened when a thread takes it, because a tree has more directories than a
+    /// process can have descriptors.
+    Directory(Arc<DirPair>, DirItem),
     Names(Arc<DirPair>, Vec<DirItem>),
 }
 
@@ -76,7 +80,7 @@ impl TaskQueue {
 pub(crate) fn copy_tree(context: &Context, worker: &mut Worker, root: Arc<DirPair>) {
     let queue = TaskQueue::default();
     let threads = thread_count(context, &root);
-    queue.push(TreeTask::Directory(root));
+    queue.push(TreeTask::Root(root));
     std::thread::scope(|scope| {
         let helpers: Vec<_> = (1..threads)
             .map_while(|_| {
@@ -114,7 +118,11 @@ fn work(context: &Context, worker: &mut Worker, queue: &TaskQueue) {
     while let Some(task) = queue.take(had_task) {
         had_task = true;
         match task {
-            TreeTask::Directory(dir) => copy_directory(context, worker, queue, dir),
+            TreeTask::Root(dir) => copy_directory(context, worker, queue, dir),
+            TreeTask::Directory(parent, item) => {
+                copy_item(context, worker, queue, &parent, &item);
+                release_directory(context, worker, parent);
+            }
             TreeTask::Names(dir, names) => copy_names(context, worker, queue, dir, names),
         }
     }
@@ -147,17 +155,39 @@ fn copy_names(
             let rest = names.split_off(names.len() / 2);
             queue.push(TreeTask::Names(Arc::clone(&dir), rest));
         }
-        copy_name(context, worker, queue, &dir, &item);
+        if is_directory(context, &dir, &item) {
+            queue.push(TreeTask::Directory(Arc::clone(&dir), item));
+        } else {
+            copy_item(context, worker, queue, &dir, &item);
+        }
     }
     release_directory(context, worker, dir);
 }
 
-fn copy_name(context: &Context, worker: &mut Worker, queue: &TaskQueue, dir: &Arc<DirPair>, item: &DirItem) {
-    let entry = Entry { dir: Some(dir), source: &item.name, target: &item.name };
-    match copy_node(context, worker, &entry, item.kind) {
+/// Returns whether a name, or the symbolic link that it is and that the options follow, leads to a directory.
+fn is_directory(context: &Context, dir: &Arc<DirPair>, item: &DirItem) -> bool {
+    let follow = context.options.follow == FollowLinks::Always;
+    match item.kind {
+        FileType::Directory => true,
+        FileType::Symlink if !follow => false,
+        FileType::Symlink | FileType::Unknown => {
+            let stat = entry_of(dir, item).source_stat(follow);
+            stat.is_ok_and(|stat| stat.kind() == FileType::Directory)
+        }
+        _ => false,
+    }
+}
+
+fn entry_of<'a>(dir: &'a Arc<DirPair>, item: &'a DirItem) -> Entry<'a> {
+    Entry { dir: Some(dir), source: &item.name, target: &item.name }
+}
+
+/// Copies a name, and everything in it if it is a directory.
+fn copy_item(context: &Context, worker: &mut Worker, queue: &TaskQueue, dir: &Arc<DirPair>, item: &DirItem) {
+    match copy_node(context, worker, &entry_of(dir, item), item.kind) {
         Ok(None) => {}
         Ok(Some(below)) if crosses(context, dir, &below) => release_directory(context, worker, below),
-        Ok(Some(below)) => queue.push(TreeTask::Directory(below)),
+        Ok(Some(below)) => copy_directory(context, worker, queue, below),
         Err(error) => context.report_error(worker, &error),
     }
 }
