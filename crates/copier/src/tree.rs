@@ -55,23 +55,33 @@ impl TaskQueue {
         self.changed.notify_one();
     }
 
-    /// Takes a task; waits for one while other threads may still add some. Returns None when all work is done.
-    fn take(&self, had_task: bool) -> Option<TreeTask> {
+    /// Takes a task; waits for one while other threads may still add some. The thread works on it until it drops the second value.
+    /// Returns None when all work is done.
+    fn take(&self) -> Option<(TreeTask, WorkingThread<'_>)> {
         let mut state = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if had_task {
-            state.working -= 1;
-        }
         loop {
             if let Some(task) = state.tasks.pop() {
                 state.working += 1;
-                return Some(task);
+                return Some((task, WorkingThread(self)));
             }
             if state.working == 0 {
-                self.changed.notify_all();
                 return None;
             }
             self.is_hungry.store(true, Relaxed);
             state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+}
+
+/// A thread that works on a task. The drop ends its work also after a panic: the other threads would wait for ever.
+struct WorkingThread<'a>(&'a TaskQueue);
+
+impl Drop for WorkingThread<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        state.working -= 1;
+        if state.working == 0 {
+            self.0.changed.notify_all();
         }
     }
 }
@@ -114,9 +124,7 @@ fn thread_count(context: &Context, root: &DirPair) -> usize {
 }
 
 fn work(context: &Context, worker: &mut Worker, queue: &TaskQueue) {
-    let mut had_task = false;
-    while let Some(task) = queue.take(had_task) {
-        had_task = true;
+    while let Some((task, _working)) = queue.take() {
         match task {
             TreeTask::Root(dir) => copy_directory(context, worker, queue, dir),
             TreeTask::Directory(parent, item) => {
@@ -199,3 +207,48 @@ fn crosses(context: &Context, dir: &DirPair, below: &DirPair) -> bool {
 
 /// Returns the type of a name whose type is not known yet.
 pub(crate) const UNKNOWN: FileType = FileType::Unknown;
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::file_stat::FileStat;
+
+    /// Opens a directory as source and target.
+    fn pair(path: &Path) -> Arc<DirPair> {
+        let open = || OwnedFd::from(std::fs::File::open(path).expect("a directory"));
+        let stat: FileStat = rustix::fs::stat(path).expect("stat").into();
+        Arc::new(DirPair {
+            source: open(),
+            target: open(),
+            source_path: path.into(),
+            target_path: path.into(),
+            source_stat: stat,
+            target_stat: stat,
+            is_new: false,
+            has_default_acl: false,
+            parent: None,
+        })
+    }
+
+    /// Panics without a message.
+    fn panic_with(_task: (TreeTask, WorkingThread<'_>)) {
+        std::panic::resume_unwind(Box::new(()));
+    }
+
+    #[test]
+    fn a_panic_in_one_thread_ends_the_wait_of_the_others() {
+        let queue = Arc::new(TaskQueue::default());
+        queue.push(TreeTask::Root(pair(Path::new("/"))));
+        let working = queue.take().expect("the task");
+        let (ended, end) = mpsc::channel();
+        let waiting = Arc::clone(&queue);
+        std::thread::spawn(move || ended.send(waiting.take().is_none()));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| panic_with(working))).is_err());
+        assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(true));
+    }
+}
