@@ -54,6 +54,21 @@ fn a_killed_copy_may_keep_its_lock_for_a_moment() {
 }
 
 #[test]
+fn a_journal_that_was_removed_before_the_lock_is_made_again() {
+    let dir = disk_dir();
+    shell(dir.path(), "head -c 9000000 /dev/urandom > s");
+    // As a weir that ends its copy: it removes the journal, and then its lock ends.
+    let script = format!(
+        "journal=.weir-resume-$(printf t | sha256sum | head -c 16).journal; exec 9>$journal; flock 9; \
+         (sleep 1; rm $journal) & holder=$!; exec 9>&-; \
+         {WEIR} copy --reflink=never --resume --limit 3MB/s s t & copy=$!; wait $holder; \
+         while kill -0 $copy 2>/dev/null; do [ ! -e $journal ] || found=yes; sleep 0.02; done; \
+         wait $copy; cmp s t; echo $found"
+    );
+    assert_eq!(shell(dir.path(), &script), "yes\n", "another weir cannot lock the journal that this one has");
+}
+
+#[test]
 fn the_summary_counts_what_was_moved() {
     let dir = disk_dir();
     shell(dir.path(), "head -c 26000000 /dev/urandom > s; echo old > t");

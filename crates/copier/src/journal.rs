@@ -22,6 +22,8 @@ use crate::target::quoted;
 
 /// The bytes of a part. Smaller files are copied at once, without a journal.
 pub(crate) const PART_BYTES: u64 = 8 << 20;
+/// More attempts than other runs for the same target can make fail.
+pub(crate) const MAX_ATTEMPTS: u32 = 100;
 const SCHEMA: &str = "weir-copy-journal/1";
 
 /// The first line: a source that differs in any of these is copied from its beginning. Device numbers change between mounts.
@@ -83,21 +85,37 @@ fn base_name(target: &CStr) -> &[u8] {
 
 /// Opens a temporary file or a journal that may be there. It must be a regular file of this user with one name: another
 /// user could have put a link there.
-fn open_own(entry: &Entry, name: &CStr) -> CopyResult<(OwnedFd, FileStat)> {
+fn open_own(entry: &Entry, name: &CStr) -> CopyResult<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let path = entry.with_target(name).target_path();
     let open = || openat(entry.target_dir(), name, flags, Mode::from_raw_mode(0o600));
     let file = retry_on_intr(open).on(&path, "open")?;
     let stat: FileStat = rustix::fs::fstat(&file).on(&path, "fstat")?.into();
     check_own(&stat, &path)?;
-    Ok((file, stat))
+    Ok(file)
 }
 
-/// Refuses a file that is not a regular file of this user with one name.
+/// Opens the journal and locks it. Opens it again if its name was removed before the lock: the other weir, whose copy is complete,
+/// removes it, and a lock on it would not exclude a third one.
+fn open_locked(context: &Context, entry: &Entry, name: &CStr) -> CopyResult<OwnedFd> {
+    let path = entry.with_target(name).target_path();
+    for _ in 0..MAX_ATTEMPTS {
+        let file = open_own(entry, name)?;
+        if !lock(context, &file, &path)? {
+            break;
+        }
+        if FileStat::from(rustix::fs::fstat(&file).on(&path, "fstat")?).links > 0 {
+            return Ok(file);
+        }
+    }
+    Err(busy(entry, &path))
+}
+
+/// Refuses a file that is not a regular file of this user with one name, or with none: its name was removed.
 pub(crate) fn check_own(stat: &FileStat, path: &Path) -> CopyResult<()> {
     let is_own = stat.kind() == FileType::RegularFile
         && stat.uid == rustix::process::geteuid().as_raw()
-        && stat.links == 1;
+        && stat.links <= 1;
     match is_own {
         true => Ok(()),
         false => Err(CopyError::Refused(format!(
@@ -143,11 +161,8 @@ impl Journal {
     ) -> CopyResult<(OwnedFd, CString, Self)> {
         let (temporary_name, name) = names(target);
         let path = entry.with_target(&name).target_path();
-        let (file, _) = open_own(entry, &name)?;
-        if !lock(context, &file, &path)? {
-            return Err(busy(entry, &path));
-        }
-        let (temporary, _) = open_own(entry, &temporary_name)?;
+        let file = open_locked(context, entry, &name)?;
+        let temporary = open_own(entry, &temporary_name)?;
         let mut journal = Self { file: file.into(), name, verified_bytes: 0 };
         let header = Header::of(source);
         let checksums = journal.read(&header).on(&path, "read")?;

@@ -12,11 +12,8 @@ use crate::context::Context;
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
 use crate::file_stat::FileStat;
-use crate::journal::{busy, check_own, lock, name};
+use crate::journal::{MAX_ATTEMPTS, busy, check_own, lock, name};
 use crate::target::create_new;
-
-/// More attempts than other runs for the same target can make fail.
-const MAX_ATTEMPTS: u32 = 100;
 
 /// Creates the temporary file of a target and locks it. The lock ends with the last descriptor of the file, after the rename.
 pub(crate) fn create_undivided(
