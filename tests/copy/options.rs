@@ -55,6 +55,18 @@ fn existing_targets_are_kept_replaced_or_saved_as_cp_does() {
 }
 
 #[test]
+fn a_backup_with_the_highest_number_is_not_followed_by_another() {
+    let dir = disk_dir();
+    let last = "t.~18446744073709551615~";
+    shell(dir.path(), &format!("echo new > s; echo old > t; echo first > t.~0~; echo last > {last}"));
+    for names in ["--backup=numbered", "--backup=existing"] {
+        let error = failed_copy(dir.path(), &[names, "s", "t"]);
+        assert!(error.contains("'t': a backup has the highest number"), "{error}");
+    }
+    assert_eq!(shell(dir.path(), &format!("cat t t.~0~ {last}")), "old\nfirst\nlast\n");
+}
+
+#[test]
 fn a_file_is_not_copied_onto_itself() {
     let dir = disk_dir();
     shell(dir.path(), "echo 1 > s; ln s hard; ln -s s soft; mkdir d; ln -s .. d/up");

@@ -4,33 +4,56 @@ use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{CWD, Dir, Mode, OFlags, openat, renameat};
+use rustix::fs::{CWD, Dir, Mode, OFlags, RenameFlags, openat, renameat, renameat_with};
+use rustix::io::Errno;
 
 use crate::entry::Entry;
-use crate::error::{CopyResult, OnPath};
+use crate::error::{CopyError, CopyResult, OnPath};
 use crate::options::{BackupNames, CopyOptions};
+use crate::target::quoted;
 
 /// Renames an existing target to its backup. Returns the backup's name.
 pub(crate) fn make_backup(entry: &Entry, options: &CopyOptions, names: BackupNames) -> CopyResult<CString> {
     let backup = backup_name(entry, options, names)?;
-    renameat(entry.target_dir(), entry.target, entry.target_dir(), &backup)
-        .on(entry.target_path(), "rename")?;
+    let dir = entry.target_dir();
+    let is_simple = backup.to_bytes() == simple(entry, options);
+    let renamed = match renameat_with(dir, entry.target, dir, &backup, RenameFlags::NOREPLACE) {
+        // A simple name replaces the backup before; some file systems cannot rename without replacing.
+        Err(Errno::EXIST) if is_simple => renameat(dir, entry.target, dir, &backup),
+        Err(Errno::INVAL | Errno::NOSYS) => renameat(dir, entry.target, dir, &backup),
+        renamed => renamed,
+    };
+    renamed.on(entry.target_path(), "rename")?;
     Ok(backup)
+}
+
+fn simple(entry: &Entry, options: &CopyOptions) -> Vec<u8> {
+    [entry.target.to_bytes(), options.backup_suffix.as_bytes()].concat()
 }
 
 /// Returns the name that a backup of the target gets.
 pub(crate) fn backup_name(entry: &Entry, options: &CopyOptions, names: BackupNames) -> CopyResult<CString> {
     let name = entry.target.to_bytes();
-    let simple = || [name, options.backup_suffix.as_bytes()].concat();
+    let next = |highest: u64| {
+        let number = highest.checked_add(1).ok_or_else(|| no_number_left(entry, highest))?;
+        Ok(numbered(name, number))
+    };
     let bytes = match names {
-        BackupNames::Simple => simple(),
-        BackupNames::Numbered => numbered(name, highest_number(entry)? + 1),
+        BackupNames::Simple => simple(entry, options),
+        BackupNames::Numbered => next(highest_number(entry)?)?,
         BackupNames::Existing => match highest_number(entry)? {
-            0 => simple(),
-            number => numbered(name, number + 1),
+            0 => simple(entry, options),
+            number => next(number)?,
         },
     };
     CString::new(bytes).map_err(std::io::Error::from).on(entry.target_path(), "backup")
+}
+
+fn no_number_left(entry: &Entry, highest: u64) -> CopyError {
+    CopyError::Refused(format!(
+        "{}: a backup has the highest number, {highest}, and no other can follow: rename that backup",
+        quoted(&entry.target_path())
+    ))
 }
 
 fn numbered(name: &[u8], number: u64) -> Vec<u8> {
