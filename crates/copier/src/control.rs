@@ -96,6 +96,13 @@ impl CopyControl {
         self.check()
     }
 
+    /// Notes bytes that the target shares with its source: no rate limit counts them, because nothing was moved. Fails after a stop
+    /// request.
+    pub(crate) fn note_shared(&self, bytes: u64) -> CopyResult<()> {
+        self.bytes.fetch_add(bytes, Relaxed);
+        self.check()
+    }
+
     /// Notes bytes that are in the target already: the rate limit does not count them.
     pub(crate) fn keep(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Relaxed);
@@ -215,6 +222,16 @@ mod tests {
         let pause = limiter.pause_after(10_000);
         assert!(pause > Duration::from_secs(9) && pause <= Duration::from_secs(10), "{pause:?}");
         assert!(limiter.pause_after(1000) > Duration::from_secs(10));
+    }
+
+    #[test]
+    fn shared_blocks_need_no_pause() {
+        let control = CopyControl::new(Some(1));
+        let started = Instant::now();
+        assert!(control.note_shared(1 << 30).is_ok() && started.elapsed() < Duration::from_secs(60));
+        assert_eq!(control.bytes().0, 1 << 30);
+        control.request_stop();
+        assert!(matches!(control.note_shared(1), Err(CopyError::Interrupted)));
     }
 
     #[test]

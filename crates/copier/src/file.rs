@@ -228,7 +228,7 @@ fn fill(
     if is_small(context, worker, stat) && !context.reporter.wants_content() {
         if share_small(context, worker, entry, source, stat, target) {
             count(worker, CopyMethod::Reflink, stat.size, 0);
-            context.control.advance(stat.size)?;
+            context.control.note_shared(stat.size)?;
             return Ok(stat.size);
         }
         let got =

@@ -107,7 +107,7 @@ pub(crate) fn copy_rest(
         context.control.keep(begin);
         copy_parts(context, worker, entry, source, stat, target, journal)?
     } else {
-        context.control.advance(stat.size)?;
+        context.control.note_shared(stat.size)?;
         hole_bytes(source, stat, &mut worker.tally)
     };
     let now: FileStat = fstat(source).on(entry.source_path(), "fstat")?.into();

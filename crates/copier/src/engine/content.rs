@@ -100,7 +100,7 @@ pub(crate) fn copy_content(
 ) -> CopyResult<ContentResult> {
     let mut copy = ContentCopy::new(job, options);
     if copy.try_reflink(job, options, tally)? {
-        control.advance(job.stat.size)?;
+        control.note_shared(job.stat.size)?;
         return Ok(copy.result);
     }
     let chunk = options.buffer_bytes.unwrap_or(match copy.result.method {
