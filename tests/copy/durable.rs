@@ -26,6 +26,11 @@ fn files_are_synced_before_they_get_their_names() {
     assert_eq!(sync_calls(dir.path(), "--sync data s t"), ["fdatasync"]);
     assert_eq!(sync_calls(dir.path(), "--sync full s t"), ["fsync", "fsync"]);
     assert_eq!(sync_calls(dir.path(), "--atomic s t"), ["fsync", "renameat", "fsync"]);
+    assert_eq!(
+        sync_calls(dir.path(), "--resume --sync full s t"),
+        ["fsync", "fsync"],
+        "a copy of an earlier run"
+    );
     assert_eq!(sync_calls(dir.path(), "-r --sync full tree u"), ["syncfs"], "a tree is synced once");
 }
 

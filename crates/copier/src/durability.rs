@@ -56,8 +56,8 @@ pub(crate) fn count_synced(context: &Context, worker: &mut Worker, file: Borrowe
     }
 }
 
-/// Makes the name of a link or a special file that is an operand durable, if the options ask for names. In trees the batch does
-/// it.
+/// Makes the name of an operand durable that is a link, a special file or a complete copy of an earlier run, if the options ask for
+/// names. In trees the batch does it.
 pub(crate) fn sync_operand_name(context: &Context, worker: &mut Worker, entry: &Entry) -> CopyResult<()> {
     match context.options.sync_level() {
         CopySync::Full if entry.is_operand() => sync_parent(entry, entry.target, &mut worker.tally),

@@ -7,7 +7,7 @@ use rustix::io::retry_on_intr;
 use sha2::{Digest, Sha256};
 
 use crate::context::{Context, Worker};
-use crate::durability::sync_file;
+use crate::durability::{sync_file, sync_operand_name};
 use crate::engine::{CacheWindow, ContentResult, Transfer, hole_bytes, pread_full, put, share_blocks};
 use crate::entry::Entry;
 use crate::error::{CopyError, CopyResult, OnPath};
@@ -58,6 +58,7 @@ pub(crate) fn is_copied(
     set_attributes(context, &mut worker.tally, &attributes)?;
     let level = context.options.sync_level();
     sync_file(target.as_fd(), &entry.target_path(), level, context.control, &mut worker.tally)?;
+    sync_operand_name(context, worker, entry)?;
     Ok(true)
 }
 
