@@ -148,10 +148,11 @@ fn copy_parts(
         // The file was cut off behind the verified bytes, so that no old data is under a hole.
         skip_zeros: keeps_holes || options.sparse == Tristate::Always,
         zero_bytes: 0,
-        window: options.drop_cache.then(|| CacheWindow::new(source, stat.size)),
+        window: options.drop_cache.then(|| CacheWindow::new(chunk)),
     };
     let (source_path, target_path) = (entry.source_path(), entry.target_path());
     let (mut at, mut hash) = (journal.verified_bytes, Sha256::new());
+    transfer.enter(at);
     while at < stat.size {
         let part_end = (at / PART_BYTES + 1) * PART_BYTES;
         let wanted = transfer.next_chunk(at, part_end.min(stat.size)).min(transfer.buffer.len());
@@ -183,7 +184,7 @@ fn copy_parts(
     }
     let holes = transfer.zero_bytes;
     if let Some(mut window) = transfer.window.take() {
-        let cached = window.finish(source.as_fd(), target.as_fd(), stat.size, transfer.tally);
+        let cached = window.finish(source.as_fd(), target.as_fd(), transfer.tally);
         if let Some(cached) = cached.on(&target_path, "sync_file_range")? {
             *transfer.tally.cached_bytes.get_or_insert(0) += cached;
         }

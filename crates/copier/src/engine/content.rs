@@ -120,12 +120,12 @@ pub(crate) fn copy_content(
         chunk_is_chosen: options.buffer_bytes.is_some(),
         skip_zeros,
         zero_bytes: 0,
-        window: options.drop_cache.then(|| CacheWindow::new(job.source, job.stat.size)),
+        window: options.drop_cache.then(|| CacheWindow::new(chunk)),
     };
     let end = copy.copy_data(job, options, &mut transfer)?;
     let holes = transfer.zero_bytes;
     if let Some(mut window) = transfer.window.take() {
-        let cached = window.finish(job.source, job.target, end, tally);
+        let cached = window.finish(job.source, job.target, tally);
         if let Some(cached) = cached.on(job.target_path, "sync_file_range")? {
             *tally.cached_bytes.get_or_insert(0) += cached;
         }
@@ -298,6 +298,7 @@ impl ContentCopy {
         end: u64,
     ) -> CopyResult<bool> {
         let mut early_end = None;
+        transfer.enter(*at);
         loop {
             let method = self.result.method;
             let ended = range_method(method)(transfer, at, end).map_err(|error| error.on_files(job));

@@ -148,6 +148,13 @@ fn is_refusal(errno: Errno) -> bool {
 }
 
 impl Transfer<'_> {
+    /// Notes that a method reads the source from `offset` next.
+    pub fn enter(&mut self, offset: u64) {
+        if let Some(window) = &mut self.window {
+            window.enter(self.source, self.target, offset, self.tally);
+        }
+    }
+
     /// Notes bytes that arrived in the target, from `offset`: for progress, the rate limit and the page cache.
     pub fn arrived(&mut self, offset: u64, bytes: u64) -> Result<(), TransferError> {
         if let Some(window) = &mut self.window {

@@ -130,3 +130,30 @@ fn a_source_that_grew_or_shrank_since_it_was_opened_is_noticed() {
         assert!(error.contains("became shorter"), "{name}: {error}");
     }
 }
+
+#[test]
+fn a_cache_is_dropped_at_the_cost_of_the_data_and_not_of_the_holes() {
+    const BYTES: u64 = 1 << 60;
+    let [source, target] = ["source", "target"].map(|_| tempfile::tempfile_in("/dev/shm").expect("tmpfs"));
+    source.set_len(BYTES).expect("a hole");
+    source.write_all_at(b"a", 0).expect("written");
+    source.write_all_at(b"z", BYTES - 1).expect("written");
+    let job = ContentJob {
+        source: source.as_fd(),
+        source_path: Path::new("source"),
+        stat: FileStat::from(rustix::fs::fstat(&source).expect("fstat")),
+        target: target.as_fd(),
+        target_path: Path::new("target"),
+        may_share: false,
+        same_device: true,
+    };
+    let options = CopyOptions { drop_cache: true, ..CopyOptions::default() };
+    let (mut buffer, mut tally) = (AlignedBuffer::new(4096), CopyTally::default());
+    let control = CopyControl::new(None);
+    let result = copy_content(&job, &options, &control, &mut buffer, &mut tally).expect("copied");
+    assert_eq!((result.bytes, target.metadata().expect("a length").len()), (BYTES, BYTES));
+    let mut ends = [0; 2];
+    target.read_exact_at(&mut ends[..1], 0).expect("read");
+    target.read_exact_at(&mut ends[1..], BYTES - 1).expect("read");
+    assert_eq!(&ends, b"az");
+}

@@ -1,5 +1,6 @@
 //! `--cache drop`: a copy that leaves the page cache as it was.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -10,12 +11,22 @@ use crate::tally::CopyTally;
 
 /// The part that is written back at a time. At most two parts are dirty.
 const PART_BYTES: u64 = 8 << 20;
+/// The least parts ahead of the position whose pages are counted: a method maps 64 MiB at a time, and the kernel reads ahead.
+const MIN_PARTS_AHEAD: u64 = 10;
+/// The most chunks that a method reads at a time: `SLOTS` of io_uring.
+const MAX_CHUNKS_AHEAD: u64 = 4;
 
 /// Writes back and drops the pages behind the position of a copy.
 #[derive(Debug)]
 pub(crate) struct CacheWindow {
-    /// Parts of the source that were in the page cache before the copy: others use them, so they stay.
-    source_was_cached: Vec<bool>,
+    /// The numbers of those parts of the source that were in the page cache before the copy read them: others use them, so they
+    /// stay.
+    cached_parts: BTreeSet<u64>,
+    /// The number of the first part whose pages were not counted.
+    next_part: u64,
+    parts_ahead: u64,
+    /// The copy has reached this offset.
+    position: u64,
     /// Writeback of the target has begun up to here.
     started: u64,
     /// Pages up to here are dropped.
@@ -25,19 +36,49 @@ pub(crate) struct CacheWindow {
 }
 
 impl CacheWindow {
-    /// Notes which parts of the source are in the page cache.
-    pub fn new(source: BorrowedFd<'_>, size: u64) -> Self {
-        let was_cached = |part: u64| {
-            let pages = cached_pages(source, part * PART_BYTES, PART_BYTES);
-            // Without cachestat(2) the source's pages are dropped: other readers then lose time, but no data.
-            pages.is_ok_and(|pages| pages.cached > 0)
-        };
+    /// Makes the window of a copy that reads `chunk` bytes by one call.
+    pub fn new(chunk: usize) -> Self {
         Self {
-            source_was_cached: (0..size.div_ceil(PART_BYTES)).map(was_cached).collect(),
+            cached_parts: BTreeSet::new(),
+            next_part: 0,
+            parts_ahead: (chunk as u64).saturating_mul(MAX_CHUNKS_AHEAD) / PART_BYTES + MIN_PARTS_AHEAD,
+            position: 0,
             started: 0,
             dropped: 0,
             failure: None,
         }
+    }
+
+    /// Notes that the copy continues at `position`. A hole before it has no pages, so that its parts are left out: a sparse file can
+    /// claim 8 EiB.
+    pub fn enter(
+        &mut self,
+        source: BorrowedFd<'_>,
+        target: BorrowedFd<'_>,
+        position: u64,
+        tally: &mut CopyTally,
+    ) {
+        let part_begin = position / PART_BYTES * PART_BYTES;
+        if part_begin > self.position {
+            self.drop_to(source, target, self.position, tally);
+            self.started = part_begin;
+            self.dropped = part_begin;
+        }
+        self.reach(source, position);
+    }
+
+    /// Moves the position, and notes which of the parts that are read next are in the page cache.
+    fn reach(&mut self, source: BorrowedFd<'_>, position: u64) {
+        self.position = self.position.max(position);
+        let part = position / PART_BYTES;
+        let end = part + self.parts_ahead;
+        for part in self.next_part.max(part)..end {
+            // Without cachestat(2) the source's pages are dropped: other readers then lose time, but no data.
+            if cached_pages(source, part * PART_BYTES, PART_BYTES).is_ok_and(|pages| pages.cached > 0) {
+                self.cached_parts.insert(part);
+            }
+        }
+        self.next_part = self.next_part.max(end);
     }
 
     /// Notes that the copy has reached `position`.
@@ -54,6 +95,7 @@ impl CacheWindow {
             self.drop_to(source, target, self.started, tally);
             self.started += PART_BYTES;
         }
+        self.reach(source, position);
     }
 
     /// Drops all pages. Returns how many bytes of the target are still in the page cache, if the kernel can say it. Fails if
@@ -62,10 +104,9 @@ impl CacheWindow {
         &mut self,
         source: BorrowedFd<'_>,
         target: BorrowedFd<'_>,
-        end: u64,
         tally: &mut CopyTally,
     ) -> io::Result<Option<u64>> {
-        self.drop_to(source, target, end, tally);
+        self.drop_to(source, target, self.position, tally);
         if let Some(error) = self.failure.take() {
             return Err(error);
         }
@@ -90,8 +131,7 @@ impl CacheWindow {
             self.note(finish_writeback(target, self.dropped, bytes));
             // A large folio is dropped only whole, so the range begins at the start.
             drop_pages(target, 0, self.dropped + bytes, tally);
-            let part = (self.dropped / PART_BYTES) as usize;
-            if !self.source_was_cached.get(part).copied().unwrap_or(false) {
+            if !self.cached_parts.remove(&(self.dropped / PART_BYTES)) {
                 drop_pages(source, self.dropped, bytes, tally);
             }
             self.dropped += bytes;
