@@ -1,6 +1,6 @@
 //! Finds file systems whose files a power cut removes: no sync makes anything durable there.
 
-use std::fs::read_to_string;
+use std::fs::{read, read_to_string};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,9 @@ fn is_memory(kind: u64) -> bool {
 fn is_volatile_overlay(file: BorrowedFd<'_>) -> bool {
     let info = read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).unwrap_or_default();
     let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:")).map(str::trim);
-    let mounts = read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    // The names of other mounts need not be UTF-8.
+    let mounts = read("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = String::from_utf8_lossy(&mounts);
     let Some(options) = mount.and_then(|mount| overlay_options(&mounts, mount)) else { return false };
     let mut options = options.split(',');
     options.any(|option| match option.strip_prefix("upperdir=") {

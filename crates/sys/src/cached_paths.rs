@@ -162,7 +162,7 @@ mod tests {
         let table = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
                      40 22 0:39 / /home/far rw,nosuid - fuse.sshfs far: rw,user_id=0\n\
                      41 22 0:5 / /proc rw - proc proc rw\n";
-        assert_eq!(local_mounts(&mount_table::parse(table)), HashSet::from([22]));
+        assert_eq!(local_mounts(&mount_table::parse(table.as_bytes())), HashSet::from([22]));
     }
 
     #[test]

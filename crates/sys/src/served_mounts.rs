@@ -1,6 +1,7 @@
 //! Mounts whose files a program or another machine serves. If the server does not answer, a read of such a file, or of
 //! memory that maps it, never returns, and with FUSE not even SIGKILL ends it.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +18,19 @@ const MAX_TABLES: usize = 64;
 /// Tables by mount namespace, each with the time at which it was read.
 type Tables = HashMap<PathBuf, (Instant, Arc<ServedMounts>)>;
 
+#[derive(Debug)]
+struct MountPoint {
+    number: u64,
+    /// None for a root: no mount of the table is below it.
+    parent: Option<u64>,
+    path: PathBuf,
+    is_served: bool,
+}
+
 /// The mounts of one mount namespace.
 #[derive(Debug, Default)]
 pub(crate) struct ServedMounts {
-    /// Mount point and whether its files are served, in the order of the mounts.
-    points: Vec<(PathBuf, bool)>,
+    points: Vec<MountPoint>,
     /// The devices of served file systems as /proc/PID/maps has them: `00:27`.
     devices: Vec<String>,
     /// The numbers of the mounts whose server the kernel asks when a link of /proc leads to a file.
@@ -49,6 +58,7 @@ impl ServedMounts {
 
     fn among(mounts: Vec<Mount>) -> ServedMounts {
         let mut served = ServedMounts::default();
+        let numbers: HashSet<u64> = mounts.iter().map(|mount| mount.number).collect();
         for mount in mounts {
             let is_served = is_served(&mount.kind);
             if is_served {
@@ -57,7 +67,9 @@ impl ServedMounts {
             if is_asked_at_links(&mount.kind) {
                 served.asked_at_links.insert(mount.number);
             }
-            served.points.push((mount.point, is_served));
+            let Mount { number, parent, point: path, .. } = mount;
+            let parent = Some(parent).filter(|parent| *parent != number && numbers.contains(parent));
+            served.points.push(MountPoint { number, parent, path, is_served });
         }
         served
     }
@@ -67,10 +79,25 @@ impl ServedMounts {
         if self.devices.is_empty() {
             return None;
         }
-        let containing = self.points.iter().filter(|(point, _)| path.starts_with(point));
-        // Of equals the last: it was mounted over the others.
-        let longest = containing.max_by_key(|(point, _)| point.as_os_str().len())?;
-        longest.1.then_some(longest.0.as_path())
+        self.mount_of(path).filter(|mount| mount.is_served).map(|mount| mount.path.as_path())
+    }
+
+    /// Returns the mount that the kernel reaches by an absolute path without links. A mount at a longer path is not reached if a
+    /// later one hides its directory.
+    fn mount_of(&self, path: &Path) -> Option<&MountPoint> {
+        let mut reached: Option<&MountPoint> = None;
+        // A table that changes while it is read may have a cycle.
+        for _ in 0..self.points.len() {
+            let parent = reached.map(|mount| mount.number);
+            let next = self.points.iter().filter(|mount| mount.parent == parent);
+            let containing = next.filter(|mount| path.starts_with(&mount.path));
+            // Of equals the last.
+            let Some(next) = containing.max_by_key(|mount| Reverse(mount.path.as_os_str().len())) else {
+                break;
+            };
+            reached = Some(next);
+        }
+        reached
     }
 
     /// Returns whether the kernel asks a server when the link /proc/PID/fd/FD is followed.
@@ -124,7 +151,7 @@ mod tests {
     use super::*;
 
     fn served(mountinfo: &str) -> ServedMounts {
-        ServedMounts::among(mount_table::parse(mountinfo))
+        ServedMounts::among(mount_table::parse(mountinfo.as_bytes()))
     }
 
     #[test]
@@ -142,6 +169,33 @@ mod tests {
         assert!(mounts.asked_at_links.is_empty(), "the kernel has the status of a FUSE file");
         let table = "50 22 0:41 / /home/nfs rw - nfs4 far:/home rw\n";
         assert_eq!(served(table).asked_at_links, HashSet::from([50]));
+    }
+
+    #[test]
+    fn a_served_mount_on_a_directory_hides_the_mounts_below_it() {
+        let mounts = served(
+            "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+             41 22 8:2 / /home/far/disk rw - ext4 /dev/sdb rw\n\
+             42 22 0:39 / /home/far rw - fuse.sshfs far: rw,user_id=1000\n\
+             43 22 0:40 / /data rw - fuse.sshfs data: rw,user_id=1000\n\
+             44 43 8:3 / /data rw - ext4 /dev/sdc rw\n\
+             45 44 0:41 / /data/far rw - fuse.sshfs more: rw,user_id=1000\n",
+        );
+        let point = |path: &str| mounts.point_of(Path::new(path)).map(|point| point.to_str().unwrap());
+        assert_eq!(point("/home/far/disk/a"), Some("/home/far"));
+        assert_eq!((point("/data/a"), point("/data/far/a")), (None, Some("/data/far")));
+        // A root file system that another mount has become the root of, such as NFS of an initramfs.
+        let moved = served(
+            "30 1 0:50 / / rw - nfs4 far:/ rw\n\
+             21 30 0:5 / /proc rw - proc proc rw\n",
+        );
+        assert_eq!(moved.point_of(Path::new("/proc/1/maps")), None);
+        assert_eq!(moved.point_of(Path::new("/usr/a")), Some(Path::new("/")));
+        let chroot = served("50 9 0:41 / /home rw - nfs4 far:/home rw\n");
+        assert_eq!(
+            (chroot.point_of(Path::new("/usr")), chroot.point_of(Path::new("/home/a"))),
+            (None, Some(Path::new("/home")))
+        );
     }
 
     #[test]
