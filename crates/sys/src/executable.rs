@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::elf::{ElfFile, ElfSections};
-use crate::maps::{self, MappingKind};
+use crate::maps::{self, MappedRegion, MappingKind};
 use crate::{file_system, living_thread, proc};
 
 /// The section of Go's table of functions, which also a program without symbols has.
@@ -56,11 +56,28 @@ fn has_ptrace_code(sections: &ElfSections<'_>) -> bool {
     !sections.has(GO_FUNCTIONS) && text.is_some_and(|text| memchr::memmem::find(text, PTRACE_CODE).is_some())
 }
 
+/// A file, as /proc/PID/maps has it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct MappedFile {
+    path: PathBuf,
+    device: (u32, u32),
+    inode: u64,
+}
+
+impl MappedFile {
+    /// Returns None for a mapping without a file.
+    fn of(region: &MappedRegion) -> Option<Self> {
+        let MappingKind::File(path) = &region.kind else { return None };
+        Some(Self { path: path.clone(), device: region.device, inode: region.inode })
+    }
+}
+
 /// Returns whether a library that a process has mapped imports ptrace(2). A program that calls it by an address that it looks up
 /// itself, as Python's ctypes does, is not found.
 pub fn libraries_trace_others(pid: u32) -> bool {
-    /// The answers, by path and inode: a program that forks often has the same libraries as before.
-    static KNOWN: Mutex<BTreeMap<(PathBuf, u64), bool>> = Mutex::new(BTreeMap::new());
+    /// The answers, by file: a program that forks often has the same libraries as before. In another mount namespace the same path and
+    /// inode may be a file of another device.
+    static KNOWN: Mutex<BTreeMap<MappedFile, bool>> = Mutex::new(BTreeMap::new());
     /// More than the libraries of all programs of a build.
     const MAX_KNOWN: usize = 4096;
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,12 +92,9 @@ pub fn libraries_trace_others(pid: u32) -> bool {
         let elf = ElfFile::open(&inside);
         elf.is_some_and(|elf| elf.sections().is_ok_and(|sections| sections.imports(b"ptrace")))
     };
-    maps::regions(pid).into_iter().filter(|region| region.executable).any(|region| match region.kind {
-        MappingKind::File(path) => {
-            *known.entry((path.clone(), region.inode)).or_insert_with(|| imports(&path))
-        }
-        _ => false,
-    })
+    let executable = maps::regions(pid).into_iter().filter(|region| region.executable);
+    let mut files = executable.filter_map(|region| MappedFile::of(&region));
+    files.any(|file| *known.entry(file).or_insert_with_key(|file| imports(&file.path)))
 }
 
 /// Returns whether a program of Go contains a wrapper of ptrace(2), also one without symbols. Its table of functions has their names.
@@ -110,4 +124,21 @@ fn gives_privilege(path: &Path) -> bool {
     let group = exe.mode & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP
         && exe.gid != rustix::process::getegid().as_raw();
     owner || group
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_path_and_inode_of_another_device_is_another_file() {
+        let of = |line: &str| {
+            let region = maps::parse_regions(line.as_bytes()).pop().expect("a region");
+            MappedFile::of(&region).expect("a file")
+        };
+        let library = of("1000-2000 r-xp 00000000 00:20 7 /usr/lib/a.so");
+        assert!(library == of("3000-4000 r-xp 00001000 00:20 7 /usr/lib/a.so"));
+        assert!(library != of("1000-2000 r-xp 00000000 00:21 7 /usr/lib/a.so"));
+        assert!(library != of("1000-2000 r-xp 00000000 00:20 8 /usr/lib/a.so"));
+    }
 }

@@ -20,6 +20,8 @@ pub struct MappedRegion {
     pub private: bool,
     /// The offset in the file that is mapped at `start`.
     pub offset: u64,
+    /// Major and minor number of the device of the file.
+    pub device: (u32, u32),
     pub inode: u64,
     pub kind: MappingKind,
 }
@@ -85,7 +87,9 @@ fn region(line: &str) -> Option<MappedRegion> {
     let (start, end) = next()?.split_once('-')?;
     let permissions = next()?.as_bytes();
     let offset = u64::from_str_radix(next()?, 16).ok()?;
-    let (_device, inode) = (next()?, next()?.parse().ok()?);
+    let device = next()?.split_once(':')?;
+    let device = (u32::from_str_radix(device.0, 16).ok()?, u32::from_str_radix(device.1, 16).ok()?);
+    let inode = next()?.parse().ok()?;
     let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
     let has = |at: usize, letter: u8| permissions.get(at) == Some(&letter);
     (start < end).then(|| MappedRegion {
@@ -95,6 +99,7 @@ fn region(line: &str) -> Option<MappedRegion> {
         executable: has(2, b'x'),
         private: has(3, b'p'),
         offset,
+        device,
         inode,
         // The kernel aligns the name with blanks.
         kind: kind(next().unwrap_or_default().trim_start()),

@@ -101,6 +101,7 @@ impl Memory for CraftedMemory {
             executable: false,
             private: true,
             offset: 0,
+            device: (0, 0),
             inode: 0,
             kind,
         };

@@ -173,6 +173,7 @@ fn a_library_that_is_being_loaded_is_not_unreadable() {
         executable: false,
         private: true,
         offset: 0,
+        device: (8, 1),
         inode: 1,
         kind: MappingKind::Anonymous,
     };
