@@ -5,7 +5,7 @@
  * threads, may still write. exit_group(2) kills those threads at any instruction, also in the middle of a
  * write(2), which would tear a line. Therefore hold_streams, a destructor that runs late, takes the locks of all
  * streams, and the registry's, and keeps them: every other thread stops in its next call. The wait for a lock ends
- * if its owner sleeps for WEIR__LOCK_TIMEOUT_MS, because it may be blocked in a write without end; see patience.c.
+ * if its owner sleeps for WEIR__LOCK_TIMEOUT_MS, because it may be blocked in a write without end; see owner_wait.c.
  *
  * A destructor of another library may run later and wait for a thread that needs a stream. So that such a
  * program also ends, waiting threads release the locks after HOLD_MS, if the exiting thread sleeps (lock.c).
@@ -16,7 +16,7 @@
  * _exit(2) and continues in a child.
  *
  * A NON-BLOCKING DESCRIPTOR may have no room for all bytes. They would be lost without an error that a function
- * returns; therefore the flush waits for the reader (flush_patiently).
+ * returns; therefore the flush waits for the reader (flush_despite_full_pipe).
  *
  * CANCELLATION is off in these functions: they hold locks and references while they wait.
  *
@@ -32,7 +32,7 @@ enum {
     HOLD_MS = 1000,
     MAX_HOLD_MS = 30000,
     MIN_MS = 20,
-    /* As MAX_MS of patience.c, for a thread that proceeds: a peer that does not read for some seconds loses nothing. */
+    /* As MAX_MS of owner_wait.c, for a thread that proceeds: a peer that does not read for some seconds loses nothing. */
     READER_MS = 30000,
 };
 
@@ -63,13 +63,13 @@ static bool can_be_left_locked(const weir_stream *s, bool despite_pending)
     return atomic_load(&weir__state(s)->in_read) && (despite_pending || !has_pending(s));
 }
 
-bool weir__lock_unless_reading(weir_stream *s, struct weir__patience *p, bool despite_pending)
+bool weir__lock_unless_reading(weir_stream *s, struct weir__owner_wait *w, bool despite_pending)
 {
     struct weir__state *state = weir__state(s);
     bool acquired = weir__trylock(&state->lock);
     while (!acquired && !can_be_left_locked(s, despite_pending)) {
         acquired = weir__timedlock(&state->lock, s, WEIR__SLICE_MS);
-        if (!acquired && !weir__is_patient(p, atomic_load(&state->lock.owner)))
+        if (!acquired && !weir__may_wait_on(w, atomic_load(&state->lock.owner)))
             break;
     }
     weir__note_wait(0);
@@ -85,18 +85,18 @@ bool weir__is_writing(const weir_stream *s)
 /* Locks a stream that only its own thread uses. That thread's calls begun before the membarrier are counted in
  * in_call; later ones see `locking`. While in_read is set, the thread is blocked in a read, and waits for the lock
  * before it goes on (end_read in fill.c). */
-static bool enter_unshared(weir_stream *s, struct weir__patience *p)
+static bool enter_unshared(weir_stream *s, struct weir__owner_wait *w)
 {
     struct weir__state *state = weir__state(s);
     struct timespec wait = {0, 200000};
     weir__set_locking(s);
-    if (!weir__lock_unless_reading(s, p, false))
+    if (!weir__lock_unless_reading(s, w, false))
         return false;
     for (;;) {
         weir__membarrier_all();
         if (!atomic_load(&state->in_call) || atomic_load(&state->in_read))
             return true;
-        if (!weir__is_patient(p, atomic_load(&state->writer)))
+        if (!weir__may_wait_on(w, atomic_load(&state->writer)))
             break;
         nanosleep(&wait, NULL);
     }
@@ -104,14 +104,14 @@ static bool enter_unshared(weir_stream *s, struct weir__patience *p)
     return false;
 }
 
-bool weir__enter_for_flush(weir_stream *s, struct weir__patience *p)
+bool weir__enter_for_flush(weir_stream *s, struct weir__owner_wait *w)
 {
     int64_t least = weir__now_ms() + MIN_MS;
-    p->end_ms = p->end_ms > least ? p->end_ms : least;
+    w->end_ms = w->end_ms > least ? w->end_ms : least;
     if (weir__config(s)->threads)
-        return weir__lock_unless_reading(s, p, false);
+        return weir__lock_unless_reading(s, w, false);
     if (!weir__one_thread())
-        return enter_unshared(s, p);
+        return enter_unshared(s, w);
     weir__enter(s);
     return true;
 }
@@ -175,7 +175,7 @@ static bool wait_for_reader(const weir_stream *s, int64_t end_ms, bool again)
 }
 
 /* As weir__flush_in_place. Waits for the peer of a non-blocking descriptor until it has read nothing for READER_MS. */
-static int flush_patiently(weir_stream *s)
+static int flush_despite_full_pipe(weir_stream *s)
 {
     const struct weir_stats *stats = &weir__state(s)->stats;
     int64_t end_ms = 0;
@@ -229,12 +229,12 @@ void weir__at_exit(void)
     int pid = (int)getpid(), cancel = weir__cancel_off();
     if (weir__globals->pid == pid) /* not in a child of vfork(2) */
         atomic_store(&weir__globals->exiting, true);
-    struct weir__patience patience;
-    weir__patience_begin(&patience);
+    struct weir__owner_wait owner_wait;
+    weir__owner_wait_begin(&owner_wait);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
-        if (!weir__belongs_to(s, pid) || !weir__enter_for_flush(s, &patience))
+        if (!weir__belongs_to(s, pid) || !weir__enter_for_flush(s, &owner_wait))
             continue;
-        flush_for_next_program(s, flush_patiently);
+        flush_for_next_program(s, flush_despite_full_pipe);
         weir__remove_temporary(s);
         if (weir__config(s)->spill)
             weir__spill_exit(s);
@@ -255,17 +255,17 @@ __attribute__((destructor(101))) static void hold_streams(void)
     if (!globals || globals->pid != pid || !atomic_load(&globals->exiting))
         return;
     weir_stream *s;
-    struct weir__patience patience;
+    struct weir__owner_wait owner_wait;
     weir__cancel_off(); /* until the end of the process */
     weir__end_fork();
-    weir__patience_begin(&patience);
+    weir__owner_wait_begin(&owner_wait);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
         bool locks = weir__locking(s) || !weir__one_thread();
-        if (belongs_to_process(s, pid) && locks && weir__enter_for_flush(s, &patience))
+        if (belongs_to_process(s, pid) && locks && weir__enter_for_flush(s, &owner_wait))
             flush_for_next_program(s, weir__flush_in_place); /* weir__at_exit has waited for the reader */
     }
-    weir__patience_begin(&patience);
-    weir__lock_patiently(&globals->registry, &patience);
+    weir__owner_wait_begin(&owner_wait);
+    weir__lock_or_give_up(&globals->registry, &owner_wait);
     weir__note_thread();
     globals->hold_end_ms = weir__now_ms() + HOLD_MS;
     globals->hold_last_ms = weir__now_ms() + MAX_HOLD_MS;
@@ -290,13 +290,13 @@ void weir__before_exec(void)
 {
     weir_stream *s;
     int cancel = weir__cancel_off();
-    struct weir__patience patience;
-    weir__patience_begin(&patience);
+    struct weir__owner_wait owner_wait;
+    weir__owner_wait_begin(&owner_wait);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
-        if (!belongs_to_process(s, (int)getpid()) || weir__is_writing(s) || !weir__enter_for_flush(s, &patience))
+        if (!belongs_to_process(s, (int)getpid()) || weir__is_writing(s) || !weir__enter_for_flush(s, &owner_wait))
             continue;
         if (!weir__config(s)->copied || drop_inherited(s))
-            flush_for_next_program(s, flush_patiently);
+            flush_for_next_program(s, flush_despite_full_pipe);
         if (weir__config(s)->spill)
             weir__spill_exec(s);
     }
@@ -324,12 +324,12 @@ void weir__before_daemon(void)
 {
     weir_stream *s;
     int pid = (int)getpid(), cancel = weir__cancel_off();
-    struct weir__patience patience;
-    weir__patience_begin(&patience);
+    struct weir__owner_wait owner_wait;
+    weir__owner_wait_begin(&owner_wait);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
-        if (!weir__belongs_to(s, pid) || !weir__enter_for_flush(s, &patience))
+        if (!weir__belongs_to(s, pid) || !weir__enter_for_flush(s, &owner_wait))
             continue;
-        flush_and_seek_back(s, flush_patiently);
+        flush_and_seek_back(s, flush_despite_full_pipe);
         if (weir__config(s)->spill)
             weir__spill_exec(s); /* the parent ends without exit(3), which would remove the file */
         weir__leave_after_flush(s);

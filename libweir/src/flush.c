@@ -52,9 +52,9 @@ int weir_flush(weir_stream *s)
  * pending: only the thread itself may then use the stream. */
 static int flush_unshared(weir_stream *s)
 {
-    struct weir__patience patience;
-    weir__patience_begin(&patience);
-    if (!weir__enter_for_flush(s, &patience))
+    struct weir__owner_wait owner_wait;
+    weir__owner_wait_begin(&owner_wait);
+    if (!weir__enter_for_flush(s, &owner_wait))
         return weir__pending(s) ? -EAGAIN : 0;
     int result = weir__flush_in_place(s);
     weir__leave_after_flush(s);

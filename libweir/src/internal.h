@@ -196,23 +196,23 @@ void weir__stay_loaded(void);
  * hooks at exit before it calls destructors, and then does not call the hook after it. */
 void weir__end_fork(void);
 
-/* patience.c: the wait for calls of other threads, at exit, exec and fork */
+/* owner_wait.c: the wait for calls of other threads, at exit, exec and fork */
 enum { WEIR__LOCK_TIMEOUT_MS = 1000, WEIR__SLICE_MS = 5 };
-struct weir__patience {
+struct weir__owner_wait {
     int64_t end_ms;       /* of weir__now_ms; moves while the other thread proceeds */
     int64_t last_end_ms;  /* the latest value of end_ms */
     int64_t proceeded_ms; /* of the last check that found progress of the thread */
-    int64_t looked_ms;    /* of the last check */
+    int64_t checked_ms;   /* of the last check */
     uintptr_t thread;     /* its address; 0: none, or threads that wait for each other */
     unsigned long sleeps; /* its voluntary context switches at the last check */
 };
 /* Waits WEIR__LOCK_TIMEOUT_MS in all for threads that sleep. */
-void weir__patience_begin(struct weir__patience *p);
+void weir__owner_wait_begin(struct weir__owner_wait *w);
 /* Checks the progress of a thread after a part of the wait. Returns whether to go on waiting. `thread` is the owner of a struct
  * weir__lock, or 0 for a thread that does not sleep. */
-bool weir__is_patient(struct weir__patience *p, uintptr_t thread);
+bool weir__may_wait_on(struct weir__owner_wait *w, uintptr_t thread);
 /* Returns false if the owner sleeps too long. */
-bool weir__lock_patiently(struct weir__lock *lock, struct weir__patience *p);
+bool weir__lock_or_give_up(struct weir__lock *lock, struct weir__owner_wait *w);
 /* Returns whether the thread runs, is ready to run or sleeps uninterruptibly; stores its voluntary context switches. */
 bool weir__thread_runs(uintptr_t thread, unsigned long *sleeps);
 
@@ -225,9 +225,9 @@ void weir__after_exec(void);
 void weir__before_daemon(void);
 /* Returns whether the process `pid` may write the stream's pending bytes. */
 bool weir__belongs_to(const weir_stream *s, int pid);
-/* Locks the stream of any thread; weir__leave_after_flush unlocks it. Returns false at the end of the patience, or if nothing
- * is pending and the owner is blocked in a read. A patience that has ended still waits MIN_MS for each further stream. */
-bool weir__enter_for_flush(weir_stream *s, struct weir__patience *p);
+/* Locks the stream of any thread; weir__leave_after_flush unlocks it. Returns false at the end of the wait, or if nothing
+ * is pending and the owner is blocked in a read. A wait that has ended still takes MIN_MS for each further stream. */
+bool weir__enter_for_flush(weir_stream *s, struct weir__owner_wait *w);
 /* Returns whether the calling thread is in a system call that writes the stream: it is in a signal handler, or in the
  * program's function of weir_open_callbacks. The written bytes are not accounted yet, so a flush would write them twice. */
 bool weir__is_writing(const weir_stream *s);
@@ -235,9 +235,9 @@ void weir__leave_after_flush(weir_stream *s);
 /* As weir__flush_held, for a stream that weir__enter_for_flush has locked: its own thread may be in an inline call,
  * which does not lock, or between weir_reserve and weir_commit. Leaves the offsets where they are, as the timer does. */
 int weir__flush_in_place(weir_stream *s);
-/* Locks a stream that locks. Returns false at the end of the patience, or if the owner is blocked in a read and
+/* Locks a stream that locks. Returns false at the end of the wait, or if the owner is blocked in a read and
  * nothing is pending; with `despite_pending` also if bytes are pending. */
-bool weir__lock_unless_reading(weir_stream *s, struct weir__patience *p, bool despite_pending);
+bool weir__lock_unless_reading(weir_stream *s, struct weir__owner_wait *w, bool despite_pending);
 /* Makes a stream that was opened after the flush at exit unbuffered. */
 void weir__opened_at_exit(weir_stream *s);
 

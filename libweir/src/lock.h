@@ -52,7 +52,7 @@ void weir__membarrier_all(void);
 int64_t weir__now_ms(void); /* of CLOCK_MONOTONIC */
 
 void weir__note_thread_slow(void);
-/* Stores the ID of this thread, before a call that may sleep: see patience.c. */
+/* Stores the ID of this thread, before a call that may sleep: see owner_wait.c. */
 static inline void weir__note_thread(void)
 {
     if (!WEIR_LIKELY(atomic_load_explicit(&weir__thread_mark.tid, memory_order_relaxed)))

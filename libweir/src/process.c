@@ -12,9 +12,9 @@ static int init_result;
  * a read leaves a consistent state; does not wait for it. */
 static void lock_kept(weir_stream *s)
 {
-    struct weir__patience patience;
-    weir__patience_begin(&patience);
-    weir__lock_unless_reading(s, &patience, true);
+    struct weir__owner_wait owner_wait;
+    weir__owner_wait_begin(&owner_wait);
+    weir__lock_unless_reading(s, &owner_wait, true);
 }
 
 static void unlock_kept(weir_stream *s)
@@ -65,12 +65,12 @@ static void before_fork(void)
 {
     weir_stream *s;
     int pid = (int)getpid(), cancel = weir__cancel_off();
-    struct weir__patience patience;
-    weir__patience_begin(&patience);
+    struct weir__owner_wait owner_wait;
+    weir__owner_wait_begin(&owner_wait);
     for (size_t slot = 0; (s = weir__ref_next(&slot)) != NULL; weir__unref(s)) {
         struct weir__config *config = weir__config(s);
         bool flushes = config->on_fork == WEIR_FORK_FLUSH || config->share;
-        if (!flushes || !weir__belongs_to(s, pid) || weir__is_writing(s) || !weir__enter_for_flush(s, &patience))
+        if (!flushes || !weir__belongs_to(s, pid) || weir__is_writing(s) || !weir__enter_for_flush(s, &owner_wait))
             continue;
         weir__flush_in_place(s);
         weir__leave_after_flush(s);

@@ -134,13 +134,13 @@ pub(crate) fn busy(entry: &Entry, locked: &Path) -> CopyError {
     ))
 }
 
-/// Locks a file (flock(2)). Returns false if another process keeps it locked for PATIENCE. Fails after a stop request. A weir
+/// Locks a file (flock(2)). Returns false if another process keeps it locked for MAX_WAIT. Fails after a stop request. A weir
 /// that was killed keeps its lock for a moment, because its worker process ends later.
 pub(crate) fn lock(context: &Context, file: &OwnedFd, path: &Path) -> CopyResult<bool> {
     /// A killed process ends only when its write(2) of one chunk to a slow disk has returned.
-    const PATIENCE: Duration = Duration::from_secs(2);
+    const MAX_WAIT: Duration = Duration::from_secs(2);
     const PAUSE: Duration = Duration::from_millis(20);
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + MAX_WAIT;
     loop {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),

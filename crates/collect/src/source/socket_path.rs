@@ -39,7 +39,7 @@ impl Drop for OwnName {
 /// The length of the queue of connections. The kernel caps it (net.core.somaxconn).
 pub(super) const BACKLOG: i32 = 4096;
 /// How long another process may hold the lock of the directory: every user may lock a directory that is readable.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// Returns a socket that is bound to `path`, with this mode, and listens if its kind has connections. Replaces the socket of a
 /// process that has ended. Until it listens, its directory is locked: the name of a socket that does not listen yet would look
@@ -92,7 +92,7 @@ fn lock_directory(path: &Path) -> Option<OwnedFd> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = open(parent, flags, Mode::empty()).ok()?;
-    let end = Instant::now() + LOCK_PATIENCE;
+    let end = Instant::now() + MAX_LOCK_WAIT;
     loop {
         match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Some(directory),

@@ -11,9 +11,9 @@ use rustix::process::Signal;
 use crate::POLL_INTERVAL;
 
 /// How long the screen has to end after a signal. A survey of thousands of processes takes a part of it.
-const PATIENCE: Duration = Duration::from_secs(3);
+const MAX_WAIT: Duration = Duration::from_secs(3);
 
-/// Starts a thread that ends weir with the status 128+N if the signal N is in `signal` for [`PATIENCE`]. SIGINT is excepted: the
+/// Starts a thread that ends weir with the status 128+N if the signal N is in `signal` for [`MAX_WAIT`]. SIGINT is excepted: the
 /// user may have typed Ctrl-C for a subcommand.
 pub fn after(signal: Arc<AtomicUsize>) -> io::Result<()> {
     let is_meant = move || match signal.load(Ordering::Relaxed) {
@@ -27,7 +27,7 @@ pub fn after(signal: Arc<AtomicUsize>) -> io::Result<()> {
             if is_meant().is_none() {
                 continue;
             }
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(MAX_WAIT);
             if let Some(number) = is_meant() {
                 // The alternate screen stays: leaving it would be a write that blocks.
                 let _ = disable_raw_mode();

@@ -1,4 +1,4 @@
-/* ending_patience.c: exit waits for a call of another thread as long as that thread can go on, however late it gets a processor,
+/* ending_wait.c: exit waits for a call of another thread as long as that thread can go on, however late it gets a processor,
  * and a short time for one that sleeps. A thread that computes stands for one that waits for a processor: the kernel
  * reports both as running. */
 #include <fcntl.h>
@@ -359,7 +359,7 @@ int main(void)
     if (CHECK_SANITIZED) {
         check_begin("all tests");
         check_skip("the sanitizer's own threads do not survive fork");
-        return check_finish("ending_patience");
+        return check_finish("ending_wait");
     }
     static const struct {
         const char *name;
@@ -386,5 +386,5 @@ int main(void)
     after_a_deadlock(true);
     with_a_slow_reader("exit while a thread waits for the lock of one with a slow reader", exit_during_a_wait_for_a_writer,
                        PIPE_LINE + LINE);
-    return check_finish("ending_patience");
+    return check_finish("ending_wait");
 }

@@ -1,4 +1,4 @@
-/* patience.c: how long exit, exec and fork wait for another thread's call. A thread that runs, waits for a processor or for
+/* owner_wait.c: how long exit, exec and fork wait for another thread's call. A thread that runs, waits for a processor or for
  * a device ends its call; ending the process before would tear its line. A thread that sleeps in a call may sleep for
  * ever: for a reader of a full pipe, or in a program's own code between weir_lock and weir_unlock. Therefore only the
  * time counts in which the thread sleeps and was not woken.
@@ -48,11 +48,11 @@ static uintptr_t waits_for(uintptr_t thread)
     return read_mark(thread, &mark) ? mark.waits_for : 0;
 }
 
-void weir__patience_begin(struct weir__patience *p)
+void weir__owner_wait_begin(struct weir__owner_wait *w)
 {
     int64_t now = weir__now_ms();
-    *p = (struct weir__patience){
-        .end_ms = now + WEIR__LOCK_TIMEOUT_MS, .last_end_ms = now + MAX_MS, .proceeded_ms = now, .looked_ms = now};
+    *w = (struct weir__owner_wait){
+        .end_ms = now + WEIR__LOCK_TIMEOUT_MS, .last_end_ms = now + MAX_MS, .proceeded_ms = now, .checked_ms = now};
 }
 
 /* Reads the status of a thread. Returns false if there is no such thread, or no /proc. */
@@ -112,34 +112,34 @@ static uintptr_t last_in_row(uintptr_t thread, bool *ready)
     return 0;
 }
 
-bool weir__is_patient(struct weir__patience *p, uintptr_t thread)
+bool weir__may_wait_on(struct weir__owner_wait *w, uintptr_t thread)
 {
     int64_t now = weir__now_ms(), uncounted = 0;
     unsigned long sleeps = 0;
     bool ready = false;
     uintptr_t last = last_in_row(thread, &ready);
     bool in_a_circle = thread && !last;
-    if (!in_a_circle && (weir__thread_runs(last, &sleeps) || last != p->thread || sleeps != p->sleeps)) {
-        uncounted = now - p->proceeded_ms; /* its sleep before does not count either */
-        p->proceeded_ms = now;
+    if (!in_a_circle && (weir__thread_runs(last, &sleeps) || last != w->thread || sleeps != w->sleeps)) {
+        uncounted = now - w->proceeded_ms; /* its sleep before does not count either */
+        w->proceeded_ms = now;
     } else if (ready) {
-        uncounted = now - p->looked_ms;
-        p->proceeded_ms += uncounted;
+        uncounted = now - w->checked_ms;
+        w->proceeded_ms += uncounted;
     }
-    p->thread = last;
-    p->sleeps = sleeps;
-    p->looked_ms = now;
-    int64_t end = p->end_ms + uncounted;
-    p->end_ms = end < p->last_end_ms ? end : p->last_end_ms;
-    return now < p->end_ms;
+    w->thread = last;
+    w->sleeps = sleeps;
+    w->checked_ms = now;
+    int64_t end = w->end_ms + uncounted;
+    w->end_ms = end < w->last_end_ms ? end : w->last_end_ms;
+    return now < w->end_ms;
 }
 
-bool weir__lock_patiently(struct weir__lock *lock, struct weir__patience *p)
+bool weir__lock_or_give_up(struct weir__lock *lock, struct weir__owner_wait *w)
 {
     bool acquired;
     do
         acquired = weir__timedlock(lock, NULL, WEIR__SLICE_MS);
-    while (!acquired && weir__is_patient(p, atomic_load(&lock->owner)));
+    while (!acquired && weir__may_wait_on(w, atomic_load(&lock->owner)));
     weir__note_wait(0);
     return acquired;
 }
