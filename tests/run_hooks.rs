@@ -36,6 +36,35 @@ fn hooks_of_runtimes_keep_the_programs_own_settings() {
     assert_eq!(by(&["-o", "full"]), bare.replacen("line", "full", 1));
 }
 
+/// Ruby and Perl do not start if a file that a variable names cannot be found.
+#[test]
+fn a_program_that_changes_the_search_path_still_starts() {
+    const NAME: &str = "a_program_that_changes_the_search_path_still_starts";
+    let dir = disk_dir();
+    let print = [
+        ("ruby", "RUBYLIB", "ruby -e 'puts STDOUT.sync, $:.include?(%q(/own))'", "true\ntrue\n"),
+        ("perl", "PERL5LIB", "perl -e 'print qq($|\n), (grep { $_ eq q(/own) } @INC) + 0, qq(\n)'", "1\n1\n"),
+        ("perl", "PERLLIB", "perl -e 'print qq($|\n), (grep { $_ eq q(/own) } @INC) + 0, qq(\n)'", "1\n1\n"),
+    ];
+    for (name, variable, program, expected) in print {
+        if !has(name) {
+            skip(NAME, &format!("{name} is not installed"));
+            continue;
+        }
+        for script in [format!("{variable}=/own {program}"), format!("env {variable}=/own {program}")] {
+            let mut command = weir(dir.path(), &["run", "--stdout", "line", "--", "sh", "-c", &script]);
+            for other in ["RUBYLIB", "PERL5LIB", "PERLLIB"] {
+                command.env_remove(other);
+            }
+            let output = command.output().unwrap();
+            assert_eq!(text(&output.stdout), expected, "{script}: {}", text(&output.stderr));
+        }
+        let unset = format!("unset {variable}; {}", program.replace("/own", "/dev"));
+        let output = run(dir.path(), &["run", "-oL", "--", "sh", "-c", &unset]);
+        assert!(output.status.success(), "{unset}: {}", text(&output.stderr));
+    }
+}
+
 /// Prints 20,000 lines of 100 bytes, and then on standard error the number of its write calls.
 const PROGRAMS: [(&str, &str); 3] = [
     (

@@ -23,8 +23,10 @@ pub struct Hook {
 pub enum HookVariable {
     /// The hook's folder goes to the front of a colon-separated list.
     PathList(&'static str),
-    /// A word goes after the words of the variable.
-    AppendedWord(&'static str, &'static str),
+    /// `before`, the hook's folder and `after` go behind the words of the variable. A program that replaces another variable, such as
+    /// the one with the search path, then keeps the hook.
+    #[allow(missing_docs)]
+    AppendedWords { variable: &'static str, before: &'static str, after: &'static str },
     /// The hook's folder replaces the value, which moves to the variable `saved_as`.
     #[allow(missing_docs)]
     ReplacedFolder { variable: &'static str, saved_as: &'static str },
@@ -36,10 +38,13 @@ impl HookVariable {
         let folder = folder.as_os_str();
         match self {
             Self::PathList(name) => vec![(name.into(), joined(folder, ":", get(name)))],
-            Self::AppendedWord(name, word) => {
-                let old = get(name).filter(|old| !old.is_empty());
-                let value = old.map_or_else(|| word.into(), |old| joined(&old, " ", Some(word.into())));
-                vec![(name.into(), value)]
+            Self::AppendedWords { variable, before, after } => {
+                let mut value = get(variable).filter(|old| !old.is_empty()).unwrap_or_default();
+                let space = if value.is_empty() { "" } else { " " };
+                for part in [OsStr::new(space), before.as_ref(), folder, after.as_ref()] {
+                    value.push(part);
+                }
+                vec![(variable.into(), value)]
             }
             Self::ReplacedFolder { variable, saved_as } => {
                 let saved = get(variable).filter(|old| old != folder).map(|old| (saved_as.to_string(), old));
@@ -94,8 +99,9 @@ mod tests {
         let set = |variable: HookVariable| variable.settings(Path::new("/h"), get);
         assert_eq!(set(HookVariable::PathList("P")), [("P".into(), "/h:/own".into())]);
         assert_eq!(set(HookVariable::PathList("NEW")), [("NEW".into(), "/h".into())]);
-        assert_eq!(set(HookVariable::AppendedWord("O", "-rx")), [("O".into(), "/own -rx".into())]);
-        assert_eq!(set(HookVariable::AppendedWord("NEW", "-rx")), [("NEW".into(), "-rx".into())]);
+        let words = |variable| set(HookVariable::AppendedWords { variable, before: "-r", after: "/x" });
+        assert_eq!(words("O"), [("O".into(), "/own -r/h/x".into())]);
+        assert_eq!(words("NEW"), [("NEW".into(), "-r/h/x".into())]);
         let kept = [("KEPT".into(), "/own".into()), ("T".into(), "/h".into())];
         assert_eq!(set(HookVariable::ReplacedFolder { variable: "T", saved_as: "KEPT" }), kept);
     }

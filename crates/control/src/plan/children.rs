@@ -165,6 +165,8 @@ impl PlanBuilder<'_> {
                 PlanRow::honoured(&option, Technique::Nothing, text).with_effect(Effect::Part)
             };
         }
+        // Ruby and Perl do not start without the file that their variable names.
+        self.plan.hooks = None;
         // The loader prints an error about a library that is not there.
         if !needs_library && !self.request.rescue {
             self.plan.library = None;

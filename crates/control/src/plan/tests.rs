@@ -330,6 +330,7 @@ fn the_library_may_not_be_in_another_root_directory() {
         assert_eq!(plan.supervision.and_then(|plan| plan.delay), Some(SUBSTITUTE_DELAY), "{command}");
         assert_eq!((plan.rows[0].effect, plan.remarks().len()), (Effect::StandIn, 1), "{command}");
         assert!(plan.library.is_none() && plan.lost_techniques.contains(&Technique::Library), "{command}");
+        assert_eq!(plan.hooks, None, "{command}: Ruby would not start");
         let plan = plan_for(command, RunRequest { fix_order: true, ..RunRequest::default() });
         assert!(plan.remarks()[0].contains("not known: "), "{command}: {:?}", plan.rows);
     }
@@ -393,6 +394,7 @@ fn a_shell_passes_hooks_and_variables_to_its_children() {
     let get =
         |name: &str| changes.iter().rev().find(|(of, _)| of == name).and_then(|(_, value)| value.clone());
     assert_eq!(get("PYTHONUNBUFFERED"), Some("1".into()));
-    assert_eq!(get("RUBYLIB"), Some("/h/ruby".into()));
+    assert_eq!(get("RUBYOPT"), Some("-r/h/ruby/weir_run.rb".into()));
+    assert_eq!(get("PERL5OPT"), Some("-I/h/perl -MWeirRun".into()));
     assert_eq!(get("WEIR_HOOK"), Some("none".into()));
 }

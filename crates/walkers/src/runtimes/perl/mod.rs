@@ -31,7 +31,9 @@ static HOOK: Hook = Hook {
     folder: "perl",
     file: "WeirRun.pm",
     bytes: include_bytes!("WeirRun.pm"),
-    variables: &[HookVariable::PathList("PERL5LIB"), HookVariable::AppendedWord("PERL5OPT", "-MWeirRun")],
+    // One variable: a program that sets or removes PERL5LIB must still find the module, or Perl does not start. Perl ignores the user's
+    // PERLLIB if PERL5LIB is set.
+    variables: &[HookVariable::AppendedWords { variable: "PERL5OPT", before: "-I", after: " -MWeirRun" }],
     walker_bounds_delay: true,
 };
 

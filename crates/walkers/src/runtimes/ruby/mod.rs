@@ -38,7 +38,8 @@ static HOOK: Hook = Hook {
     folder: "ruby",
     file: "weir_run.rb",
     bytes: include_bytes!("weir_run.rb"),
-    variables: &[HookVariable::PathList("RUBYLIB"), HookVariable::AppendedWord("RUBYOPT", "-rweir_run")],
+    // One variable: a program that sets or removes RUBYLIB must still find the file, or Ruby does not start.
+    variables: &[HookVariable::AppendedWords { variable: "RUBYOPT", before: "-r", after: "/weir_run.rb" }],
     walker_bounds_delay: false,
 };
 
