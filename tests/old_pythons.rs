@@ -5,7 +5,7 @@ mod common;
 mod trace;
 
 use common::programs::old_pythons;
-use common::{disk_dir, run, skip, text};
+use common::{disk_dir, run, skip, text, weir};
 use trace::{for_each_engine, path, verdict};
 
 #[test]
@@ -26,6 +26,26 @@ fn the_buffers_of_an_old_python() {
             assert!(buffers.contains(&expected), "{engine} {version}: {buffers:?}");
         }
     });
+}
+
+/// os._exit loses the bytes that are still in a buffer. Python 3.6 cannot change the mode of a text stream.
+#[test]
+fn an_old_python_writes_line_by_line() {
+    let dir = disk_dir();
+    let pythons = old_pythons();
+    if pythons.is_empty() {
+        return skip("an_old_python_writes_line_by_line", "there is no Python before 3.9");
+    }
+    let code = "import os, sys; print('a\\xe9'); sys.__stdout__.write('b\\r\\n'); os._exit(0)";
+    for (version, python) in pythons {
+        for (mode, expected) in [("line", &b"a\xe9\nb\r\n"[..]), ("full", b"")] {
+            let python = python.to_str().unwrap();
+            let mut command = weir(dir.path(), &["run", "-q", "--stdout", mode, "--", python, "-c", code]);
+            command.env("PYTHONIOENCODING", "latin-1").env_remove("PYTHONUNBUFFERED");
+            let output = command.output().unwrap();
+            assert_eq!(output.stdout, expected, "{version} {mode}: {}", text(&output.stderr));
+        }
+    }
 }
 
 /// Its environment controls standard output; nothing reaches its buffers.
