@@ -65,6 +65,19 @@ fn a_program_that_changes_the_search_path_still_starts() {
     }
 }
 
+/// weir's thread in Ruby never ends.
+#[test]
+fn a_ruby_program_that_joins_all_its_threads_ends() {
+    let dir = disk_dir();
+    if !has("ruby") {
+        return skip("a_ruby_program_that_joins_all_its_threads_ends", "ruby is not installed");
+    }
+    let program = "others = Thread.list - [Thread.current]; p others.size, ThreadGroup::Default.list.size; \
+                   exit! 1 unless others.empty?; others.each(&:join); puts 'end'";
+    let output = run(dir.path(), &["run", "--", "ruby", "-w", "-e", program]);
+    assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("0\n1\nend\n", ""));
+}
+
 /// Prints 20,000 lines of 100 bytes, and then on standard error the number of its write calls.
 const PROGRAMS: [(&str, &str); 3] = [
     (
