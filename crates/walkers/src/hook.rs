@@ -1,4 +1,4 @@
-//! Files that runtimes load at their start, and the environment variables and arguments that control it.
+//! Files that runtimes load at their start, and the environment variables that control it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -61,32 +61,6 @@ fn joined(first: &OsStr, separator: &str, second: Option<OsString>) -> OsString 
         value.push(second);
     }
     value
-}
-
-/// Arguments with which a program ignores the variables and the hook of its runtime.
-#[derive(Debug, Clone, Copy)]
-pub enum IgnoresEnvironment {
-    /// No argument has this effect.
-    Never,
-    /// One of these letters in a word with one dash, among the first words that begin with a dash and are none of the words `end`.
-    #[allow(missing_docs)]
-    OptionLetters { letters: &'static [char], end: &'static [&'static str] },
-    /// One of these words anywhere.
-    Words(&'static [&'static str]),
-}
-
-impl IgnoresEnvironment {
-    /// Returns whether a program with these arguments ignores its environment.
-    pub fn applies(&self, arguments: &[OsString]) -> bool {
-        let mut words = arguments.iter().map(|word| word.to_string_lossy());
-        match self {
-            Self::Never => false,
-            Self::OptionLetters { letters, end } => words
-                .take_while(|word| word.starts_with('-') && !end.contains(&word.as_ref()))
-                .any(|word| !word.starts_with("--") && word.contains(*letters)),
-            Self::Words(known) => words.any(|word| known.contains(&word.as_ref())),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod process_images;
 mod process_streams;
 mod program_detection;
 mod runtime_entry;
+mod runtime_options;
 mod search_cache;
 mod search_thread;
 mod stream_buffer;
@@ -48,7 +49,7 @@ pub use elf_image::{StreamListHead, begins_with_streams, is_go, is_plain, list_h
 pub use heap_search::{
     UNSEARCHED, USER_SEARCH_TIME, set_search_time, take_search_cut, take_search_cut_of, take_search_ns,
 };
-pub use hook::{Hook, HookVariable, IgnoresEnvironment};
+pub use hook::{Hook, HookVariable};
 pub use joined_streams::{JoinedStreams, join_pending};
 pub use kept_records::kept_records;
 pub use logger::logger_of;
@@ -65,6 +66,7 @@ pub use program_detection::{ProgramDetection, ProgramNames, detect_runtime, runt
 pub use runtime_entry::{
     BufferAccess, RuntimeEntry, UnreachedBuffers, UnreadableEntry, WalkerEntry, runtime_by_id, runtimes,
 };
+pub use runtime_options::{IgnoresEnvironment, OptionSyntax};
 pub use runtimes::cpython::entry_for as python_entry_for;
 pub use runtimes::glibc::{GlibcStreams, WRITE_PTR as GLIBC_WRITE_POINTER};
 pub use runtimes::go::contains_compressor as go_contains_compressor;

@@ -7,8 +7,9 @@ use weir_model::{Runtime, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage
 use weir_sys::elf::{ElfFile, ElfSections, MAX_SECTION_BYTES};
 
 use crate::ProgramDetection;
-use crate::hook::{Hook, IgnoresEnvironment};
+use crate::hook::Hook;
 use crate::process_images::{Detected, ProcessImages};
+use crate::runtime_options::IgnoresEnvironment;
 use crate::runtimes::FILES;
 
 /// One runtime's entry in the table.

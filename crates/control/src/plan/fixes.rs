@@ -7,19 +7,15 @@ use weir_model::run::{Effect, PlanRow, Technique};
 impl PlanBuilder<'_> {
     /// Applies a fix that needs neither the library nor the supervisor. The callers handle those two.
     pub(super) fn apply(&mut self, option: &str, fix: RuntimeFix) {
-        let runtime = self.plan.runtime;
-        match fix {
-            RuntimeFix::Environment { .. } | RuntimeFix::Hook(_) | RuntimeFix::HookSubstitute(_)
-                if runtime.ignores_environment.applies(&self.plan.program.arguments) =>
-            {
-                let why = format!("its options make {} ignore its environment", runtime.facts.name);
-                match runtime.facts.fixes.max_delay {
-                    RuntimeFix::Impossible(unread) => {
-                        self.row(PlanRow::refused(option, format!("{why}; {unread}")))
-                    }
-                    _ => self.short_delay_substitute(option, &why),
+        if let Some(why) = self.why_ignored(fix) {
+            return match self.plan.runtime.facts.fixes.max_delay {
+                RuntimeFix::Impossible(unread) => {
+                    self.row(PlanRow::refused(option, format!("{why}; {unread}")));
                 }
-            }
+                _ => self.short_delay_substitute(option, &why),
+            };
+        }
+        match fix {
             RuntimeFix::Environment { variables, effect } => {
                 self.plan.variables.extend(variables);
                 self.row(PlanRow::honoured(option, Technique::Environment, effect));
@@ -48,6 +44,21 @@ impl PlanBuilder<'_> {
         }
     }
 
+    /// Returns why a fix has no effect: because of options of the interpreter, in the command or in a script's first line.
+    fn why_ignored(&self, fix: RuntimeFix) -> Option<String> {
+        let (ignores, name) = (&self.plan.runtime.ignores_environment, self.plan.runtime.facts.name);
+        let options = self.plan.program.interpreter_options();
+        let is_hook = matches!(fix, RuntimeFix::Hook(_) | RuntimeFix::HookSubstitute(_));
+        if !is_hook && !matches!(fix, RuntimeFix::Environment { .. }) {
+            None
+        } else if ignores.ignores_variables(options) {
+            Some(format!("its options make {name} ignore its environment"))
+        } else {
+            let is_ignored = is_hook && ignores.ignores_hook(options);
+            is_ignored.then(|| format!("its options keep {name} from loading weir's file"))
+        }
+    }
+
     /// Adds a row for a command that runs unchanged. Without options it gets no terminal, to which some programs write other bytes.
     fn row_without_effect(&mut self, option: &str, why: String) {
         self.plan.rows.push(PlanRow::honoured(option, Technique::Nothing, why).with_effect(Effect::Part));
@@ -68,5 +79,40 @@ impl PlanBuilder<'_> {
             self.plan.command.splice(1..1, options.iter().map(Into::into));
         }
         self.row(PlanRow::honoured(option, Technique::Option, effect));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::super::request::{BufferMode, RunRequest, StandardStream};
+    use super::super::{HostCapabilities, plan};
+    use super::*;
+
+    /// The kernel passes the words of a script's first line to the interpreter before the script, and its arguments after it.
+    #[test]
+    fn options_in_the_first_line_of_a_script_count_and_its_arguments_do_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let technique = |line: &str, argument: &str, mode: BufferMode| {
+            let path = dir.path().join("script");
+            std::fs::write(&path, format!("#!{line}\n")).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            let modes = vec![(StandardStream::Output, mode)];
+            let request = RunRequest { modes, ..RunRequest::default() };
+            plan(&[path.into(), argument.into()], &request, &HostCapabilities::default()).rows[0].technique
+        };
+        let (line, none) = (BufferMode::Line, BufferMode::None);
+        for (first, argument, mode, expected) in [
+            ("/nowhere/python3 -Es", "x", line, Technique::Outside),
+            ("/nowhere/python3 -S", "x", line, Technique::Outside),
+            ("/nowhere/python3 -S", "x", none, Technique::Environment),
+            ("/nowhere/python3", "-I", line, Technique::Environment),
+            ("/usr/bin/env -S /nowhere/python3 -I", "x", none, Technique::Outside),
+            ("/nowhere/perl -T", "x", line, Technique::Outside),
+            ("/nowhere/ruby", "--disable-all", line, Technique::Environment),
+        ] {
+            assert_eq!(technique(first, argument, mode), expected, "#!{first} with {argument}");
+        }
     }
 }

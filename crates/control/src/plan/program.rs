@@ -33,6 +33,8 @@ pub struct ResolvedProgram {
     pub arguments: Vec<OsString>,
     #[allow(missing_docs)]
     pub script: bool,
+    /// The words after the interpreter in the last `#!` line.
+    pub line_options: Vec<OsString>,
     /// The ELF file that runs in the end; None if it cannot be read.
     pub executable: Option<ExecutableFacts>,
     /// Path of that file.
@@ -56,10 +58,11 @@ impl ResolvedProgram {
             program.privileged |= privileged(&path);
             program.add_name(&path);
             match interpreter(&path) {
-                Some(interpreter) => {
+                Some((interpreter, options)) => {
                     program.script = true;
                     program.script_names = program.names.len();
                     program.names.push(base(Path::new(&interpreter)));
+                    program.line_options = options;
                     next = find(&interpreter);
                 }
                 None => {
@@ -69,6 +72,11 @@ impl ResolvedProgram {
             }
         }
         program
+    }
+
+    /// Returns the words that the interpreter gets before a script's name: the command's own, or those of the script's `#!` line.
+    pub fn interpreter_options(&self) -> &[OsString] {
+        if self.script { &self.line_options } else { &self.arguments }
     }
 
     /// Adds the name that a path has after its symbolic links are resolved.
@@ -95,8 +103,8 @@ fn base(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Returns the interpreter of a script. For `#!/usr/bin/env NAME` that is NAME.
-fn interpreter(path: &Path) -> Option<OsString> {
+/// Returns the interpreter of a script, and the words after it. For `#!/usr/bin/env NAME` that is NAME.
+fn interpreter(path: &Path) -> Option<(OsString, Vec<OsString>)> {
     let mut line = Vec::new();
     open_regular(path).ok()?.take(MAX_LINE).read_to_end(&mut line).ok()?;
     let line = line.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
@@ -105,7 +113,8 @@ fn interpreter(path: &Path) -> Option<OsString> {
     let by_env = first.ends_with(b"/env");
     let named = |word: &&[u8]| !word.starts_with(b"-") && !word.contains(&b'=');
     let word = if by_env { words.find(named).unwrap_or(first) } else { first };
-    Some(OsStr::from_bytes(word).to_os_string())
+    let word_of = |word| OsStr::from_bytes(word).to_os_string();
+    Some((word_of(word), words.map(word_of).collect()))
 }
 
 /// Returns whether execve(2) gives the program other rights than weir has.
@@ -140,13 +149,18 @@ mod tests {
         let program = ResolvedProgram::of(&[outer, "x".into()]);
         assert!(
             program.script
-                && program.executable.is_some_and(|executable| executable.native && !executable.is_static)
+                && program
+                    .executable
+                    .as_ref()
+                    .is_some_and(|executable| executable.native && !executable.is_static)
         );
         assert_eq!(
             (&program.names[..3], program.script_names),
             (&["tool", "perl", "sh"].map(String::from)[..], 2)
         );
         assert_eq!(program.arguments, ["x"]);
+        assert_eq!(program.interpreter_options(), ["-e"]);
+        assert_eq!(ResolvedProgram::of(&["sh".into(), "-x".into()]).interpreter_options(), ["-x"]);
     }
 
     #[test]

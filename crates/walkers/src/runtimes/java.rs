@@ -2,7 +2,7 @@
 
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
-use crate::hook::IgnoresEnvironment;
+use crate::runtime_options::IgnoresEnvironment;
 use crate::runtime_entry::{always_possible, never_linked};
 use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry};
 

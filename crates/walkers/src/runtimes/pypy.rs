@@ -3,8 +3,8 @@
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
 use crate::runtime_entry::{OPENED_FILES, never_linked};
-use crate::runtimes::cpython::{HOOK, IGNORES_ENVIRONMENT, LINE_BUFFERED, UNBUFFERED};
-use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreadableEntry};
+use crate::runtimes::cpython::{HOOK, LINE_BUFFERED, OPTIONS, UNBUFFERED};
+use crate::{BufferAccess, IgnoresEnvironment, ProgramDetection, RuntimeEntry, UnreadableEntry};
 
 const BY_LINES: RuntimeFix = RuntimeFix::HookSubstitute(
     "a sitecustomize makes sys.stdout line-buffered: PyPy's buffers cannot be read",
@@ -39,5 +39,5 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     }),
     unreached: &OPENED_FILES,
     hook: Some(&HOOK),
-    ignores_environment: IGNORES_ENVIRONMENT,
+    ignores_environment: IgnoresEnvironment::Options(&OPTIONS),
 };

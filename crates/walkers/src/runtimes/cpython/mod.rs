@@ -27,7 +27,7 @@ use crate::elf_image::ElfImage;
 use crate::known_objects::KnownObjects;
 use crate::stream_buffer::StreamBuffer;
 use crate::{
-    BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection,
+    BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, OptionSyntax, ProcessImages, ProgramDetection,
     RuntimeEntry, WalkerEntry,
 };
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
@@ -56,9 +56,17 @@ pub(crate) const UNBUFFERED: RuntimeFix = RuntimeFix::Environment {
 };
 pub(crate) const LINE_BUFFERED: RuntimeFix =
     RuntimeFix::Hook("a sitecustomize makes sys.stdout line-buffered");
-/// `-E`, `-I` and `-S`, alone or among other letters.
-pub(crate) const IGNORES_ENVIRONMENT: IgnoresEnvironment =
-    IgnoresEnvironment::OptionLetters { letters: &['E', 'I', 'S'], end: &["-c", "-m"] };
+/// The options of CPython and PyPy.
+pub(crate) static OPTIONS: OptionSyntax = OptionSyntax {
+    with_rest: "",
+    with_value: "QWX",
+    with_program: "cm",
+    long_with_value: &["check-hash-based-pycs", "jit"],
+    ignores_variables: "EI",
+    // No module site, which imports the hook.
+    ignores_hook: "S",
+    disables_variables: &[],
+};
 
 pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     facts: Runtime {
@@ -93,7 +101,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     }),
     unreached: &[],
     hook: Some(&HOOK),
-    ignores_environment: IGNORES_ENVIRONMENT,
+    ignores_environment: IgnoresEnvironment::Options(&OPTIONS),
 };
 
 fn detect(process: &ProcessImages, found: &mut Detected) {

@@ -137,16 +137,6 @@ fn the_future_is_not_known() {
     assert_eq!(PythonLayout::of(&TestMemory(vec![0; 4096]), 13, BASE), None, "without its table of offsets");
 }
 
-#[test]
-fn some_options_make_python_ignore_its_environment() {
-    let ignores = |words: &[&str]| {
-        let arguments: Vec<std::ffi::OsString> = words.iter().map(Into::into).collect();
-        super::IGNORES_ENVIRONMENT.applies(&arguments)
-    };
-    assert!(ignores(&["-I", "x.py"]) && ignores(&["-u", "-sE", "x.py"]));
-    assert!(!ignores(&["x.py", "-I"]) && !ignores(&["-u"]) && !ignores(&["-c", "-I"]));
-}
-
 /// `_PyRuntime` of a free-threaded or an ordinary 3.13 or 3.14, as far as it is read.
 fn runtime(free_threaded: u64) -> TestMemory {
     let mut words = vec![0; 20];

@@ -20,7 +20,7 @@ use crate::Walker;
 use crate::known_objects::KnownObjects;
 use crate::stream_buffer::StreamBuffer;
 use crate::{
-    BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection,
+    BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, OptionSyntax, ProcessImages, ProgramDetection,
     RuntimeEntry, WalkerEntry,
 };
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
@@ -35,6 +35,17 @@ static HOOK: Hook = Hook {
     // PERLLIB if PERL5LIB is set.
     variables: &[HookVariable::AppendedWords { variable: "PERL5OPT", before: "-I", after: " -MWeirRun" }],
     walker_bounds_delay: true,
+};
+
+static OPTIONS: OptionSyntax = OptionSyntax {
+    with_rest: "CDFMVimx:=",
+    with_value: "EIe",
+    with_program: "",
+    long_with_value: &[],
+    // The taint checks.
+    ignores_variables: "Tt",
+    ignores_hook: "",
+    disables_variables: &[],
 };
 
 const AUTOFLUSH: RuntimeFix = RuntimeFix::Hook("PERL5OPT loads a module that sets $| = 1");
@@ -73,8 +84,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     }),
     unreached: &[],
     hook: Some(&HOOK),
-    // With -t or -T (taint checks) Perl ignores PERL5OPT and PERL5LIB.
-    ignores_environment: IgnoresEnvironment::OptionLetters { letters: &['t', 'T'], end: &["-e"] },
+    ignores_environment: IgnoresEnvironment::Options(&OPTIONS),
 };
 
 /// Perl's walker comes after those of the mapped libraries, before that of a static C library.

@@ -29,7 +29,7 @@ use crate::heap_search::blocks;
 use crate::known_objects::KnownObjects;
 use crate::stream_buffer::StreamBuffer;
 use crate::{
-    BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, ProcessImages, ProgramDetection,
+    BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, OptionSyntax, ProcessImages, ProgramDetection,
     RuntimeEntry, WalkerEntry,
 };
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
@@ -41,6 +41,24 @@ static HOOK: Hook = Hook {
     // One variable: a program that sets or removes RUBYLIB must still find the file, or Ruby does not start.
     variables: &[HookVariable::AppendedWords { variable: "RUBYOPT", before: "-r", after: "/weir_run.rb" }],
     walker_bounds_delay: false,
+};
+
+static OPTIONS: OptionSyntax = OptionSyntax {
+    with_rest: "FKTWix",
+    with_value: "CEIXer",
+    with_program: "",
+    long_with_value: &[
+        "backtrace-limit",
+        "disable",
+        "dump",
+        "enable",
+        "encoding",
+        "external-encoding",
+        "internal-encoding",
+    ],
+    ignores_variables: "",
+    ignores_hook: "",
+    disables_variables: &["all", "rubyopt"],
 };
 
 const SYNC: RuntimeFix = RuntimeFix::Hook("RUBYOPT loads a file that sets STDOUT.sync");
@@ -78,7 +96,7 @@ pub(crate) static RUNTIME: RuntimeEntry = RuntimeEntry {
     }),
     unreached: &[],
     hook: Some(&HOOK),
-    ignores_environment: IgnoresEnvironment::Words(&["--disable-all", "--disable=rubyopt"]),
+    ignores_environment: IgnoresEnvironment::Options(&OPTIONS),
 };
 
 fn detect(process: &ProcessImages, found: &mut Detected) {
