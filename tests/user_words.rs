@@ -73,6 +73,30 @@ fn mawk_reads_its_own_records() {
     }
 }
 
+/// With -W interactive, mawk loses the rest of a line after a NUL byte, and reads lines whatever RS is.
+#[test]
+fn mawk_loses_no_input_without_an_option() {
+    if !has("mawk") {
+        return skip("mawk_loses_no_input_without_an_option", "mawk is not installed");
+    }
+    let dir = disk_dir();
+    fs::write(dir.path().join("records.awk"), "BEGIN { RS = \";\" } { print NR, $0 }").unwrap();
+    let output = |input: &str, run: &[&str], program: &str| {
+        let script = format!("printf '{input}' | \"$@\" mawk {program}");
+        Command::new("sh").args(["-c", &script, "sh"]).args(run).current_dir(dir.path()).output().unwrap()
+    };
+    let bare = output("a\\0b\\nc\\n", &["env"], "'{ print }'").stdout;
+    assert_eq!(bare, b"a\0b\nc\n");
+    assert_eq!(output("a\\0b\\nc\\n", &[WEIR, "run", "--"], "'{ print }'").stdout, bare);
+    let warned = output("a\\nc\\n", &[WEIR, "run", "-oL", "--"], "'{ print }'");
+    assert_eq!(warned.stdout, b"a\nc\n");
+    assert!(text(&warned.stderr).contains("no NUL bytes"), "{}", text(&warned.stderr));
+    for program in ["-W exec records.awk", "-We records.awk", "-Wexec records.awk"] {
+        let output = output("a;b\\nc", &[WEIR, "run", "-oL", "--"], program);
+        assert_eq!(text(&output.stdout), "1 a\n2 b\nc\n", "{program}: {}", text(&output.stderr));
+    }
+}
+
 #[test]
 fn a_help_that_cannot_be_written_is_an_error() {
     let dir = disk_dir();

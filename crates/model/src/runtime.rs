@@ -183,9 +183,15 @@ pub enum RuntimeFix {
     Hook(&'static str),
     /// The hook cannot do exactly this, and does something close to it.
     HookSubstitute(&'static str),
-    /// Options after the command's name.
+    /// Options after the command's name, which the user must ask for: `limit` says what they do not work for, and `unreached` names
+    /// the buffers that are not reached without them.
     #[allow(missing_docs)]
-    Options { options: &'static [&'static str], effect: &'static str },
+    Options {
+        options: &'static [&'static str],
+        effect: &'static str,
+        limit: &'static str,
+        unreached: &'static str,
+    },
     /// Nothing reaches the runtime's buffers, for this reason, but it writes to a terminal line by line.
     Terminal(&'static str),
     /// The runtime does it already.

@@ -220,7 +220,7 @@ fn not_reached(child: &Plan, needs_option: bool, row: &PlanRow) -> Option<String
     };
     if is_for_command && row.option != "--pty" && row.effect != Effect::Not {
         let word = shell_quoted(&child.program.word);
-        return Some(format!("only as the command itself: weir run -- {word} …"));
+        return Some(format!("only as the command itself: weir run {} -- {word} …", row.option));
     }
     match (&row.unreached, row.effect) {
         (Some(unreached), _) if !is_of_libweir(unreached) => Some(unreached.clone()),

@@ -1,5 +1,7 @@
 //! Applies one entry of a runtime's fixes to the plan.
 
+use std::ffi::OsString;
+
 use super::PlanBuilder;
 use weir_model::RuntimeFix;
 use weir_model::run::{Effect, PlanRow, Technique};
@@ -22,7 +24,9 @@ impl PlanBuilder<'_> {
             }
             RuntimeFix::Hook(text) => self.add_hook(option, text, Effect::Whole),
             RuntimeFix::HookSubstitute(text) => self.add_hook(option, text, Effect::StandIn),
-            RuntimeFix::Options { options, effect } => self.add_options(option, options, effect),
+            RuntimeFix::Options { options, effect, limit, .. } => {
+                self.add_options(option, options, effect, limit);
+            }
             RuntimeFix::Terminal(why) if self.request.is_empty() && !self.host.stdout_is_terminal => {
                 let advice = "`weir run --pty` gives it a terminal, to which it writes line by line";
                 self.row_without_effect(option, format!("{why}; {advice}"));
@@ -70,23 +74,39 @@ impl PlanBuilder<'_> {
     }
 
     /// Inserts options after the command's name. A script's first line cannot be changed.
-    fn add_options(&mut self, option: &str, options: &[&str], effect: &str) {
+    fn add_options(&mut self, option: &str, options: &[&str], effect: &str, limit: &str) {
         if self.plan.program.script {
-            let why = format!("weir cannot add options to a script's first line; add them there ({effect})");
+            let why = format!(
+                "weir cannot add options to a script's first line; add them there ({effect}; {limit})"
+            );
             return self.row(PlanRow::refused(option, why));
         }
-        if !self.plan.command[1..].starts_with(&options.iter().map(Into::into).collect::<Vec<_>>()) {
+        let mut row = PlanRow::honoured(option, Technique::Option, effect);
+        // The user knows the limits of options in the command.
+        if !starts_with(&self.plan.program.arguments, options) {
+            row = row.with_effect(Effect::Part);
+            row.text += &format!("; {limit}");
+        }
+        if !starts_with(&self.plan.command[1..], options) {
             self.plan.command.splice(1..1, options.iter().map(Into::into));
         }
-        self.row(PlanRow::honoured(option, Technique::Option, effect));
+        self.row(row);
     }
+}
+
+/// Returns whether the words of a command begin with these options.
+pub(super) fn starts_with(words: &[OsString], options: &[&str]) -> bool {
+    words.len() >= options.len() && words.iter().zip(options).all(|(word, option)| word == option)
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
 
+    use super::super::program::ResolvedProgram;
     use super::super::request::{BufferMode, RunRequest, StandardStream};
+    use super::super::tests::{lines, plan_for, plan_on, words};
     use super::super::{HostCapabilities, plan};
     use super::*;
 
@@ -114,5 +134,31 @@ mod tests {
         ] {
             assert_eq!(technique(first, argument, mode), expected, "#!{first} with {argument}");
         }
+    }
+
+    #[test]
+    fn mawk_gets_its_option_once_and_only_for_a_pipe() {
+        let options = words("mawk -W interactive 1");
+        if ResolvedProgram::of(&options).path.is_none() {
+            return; // mawk is not installed; tests/run_matrix.rs reports it
+        }
+        assert_eq!(plan_for("mawk 1", lines()).command, options);
+        assert!(
+            !plan_for("mawk 1", lines()).holds_for_children()
+                && plan_for("cut -c1", lines()).holds_for_children()
+        );
+        assert_eq!(plan_for("mawk -W interactive 1", lines()).command, options);
+        let whole = HostCapabilities { stdin_is_file: true, ..HostCapabilities::default() };
+        let delay = RunRequest { max_delay: Some(Duration::from_millis(5)), ..RunRequest::default() };
+        assert_eq!(plan_on(whole, "mawk 1", delay.clone()).command, words("mawk 1"));
+        // With -W interactive, mawk loses bytes after a NUL byte: the user must ask for it.
+        let remark = |command: &str, request: RunRequest, expected: &str| {
+            let remarks = plan_for(command, request).remarks();
+            assert!(remarks.len() == 1 && remarks[0].contains(expected), "{command}: {remarks:?}");
+        };
+        remark("mawk 1", delay, "must have no NUL bytes");
+        remark("mawk 1", RunRequest::default(), "has read and not used (mawk -W interactive");
+        assert_eq!(plan_for("mawk 1", RunRequest::default()).command, words("mawk 1"));
+        assert!(plan_for("mawk -W interactive 1", RunRequest::default()).remarks().is_empty());
     }
 }

@@ -7,6 +7,7 @@ use weir_model::duration::format_seconds;
 use weir_model::{RuntimeFix, RuntimeId};
 use weir_walkers::ruby_rescued_at_end;
 
+use super::fixes::starts_with;
 use super::request::{BufferMode, CoalesceScope};
 use super::{PlanBuilder, RECOMMENDED_DELAY};
 use weir_model::run::{Effect, PlanRow, Technique};
@@ -74,6 +75,15 @@ impl PlanBuilder<'_> {
             // mawk -W interactive costs speed, and gains nothing if all input is there.
             RuntimeFix::Options { .. } if self.host.stdin_is_file || self.plan.program.script => {
                 self.by_supervisor(&option, &text);
+            }
+            // Without a wish of the user, weir adds no option with which a program can lose bytes.
+            RuntimeFix::Options { options, unreached, .. }
+                if self.request.is_empty() && !starts_with(&self.plan.program.arguments, options) =>
+            {
+                self.by_supervisor(&option, &text);
+                if let Some(row) = self.plan.rows.last_mut().filter(|row| row.effect != Effect::Not) {
+                    *row = row.clone().without(Some(unreached.into()));
+                }
             }
             other => self.apply(&option, other),
         }

@@ -31,10 +31,14 @@ use crate::{
 /// The most bytes that are searched in the file of a program: programs of mawk are shorter.
 const MAX_PROGRAM_BYTES: u64 = 1 << 20;
 
-/// mawk fills its input buffer before it processes the first line of a pipe, unless it is interactive.
+/// mawk fills its input buffer before it processes the first line of a pipe, unless it is interactive. Then it reads lines by
+/// fgets(3), and takes each as a string that ends at a NUL byte.
 const INTERACTIVE: RuntimeFix = RuntimeFix::Options {
     options: &["-W", "interactive"],
     effect: "mawk -W interactive: it reads lines as they come and writes them at once",
+    limit: "its input must have no NUL bytes: mawk loses the rest of a line after one",
+    unreached: "input that mawk has read and not used (mawk -W interactive uses each line at once, but loses the rest of a line after \
+                a NUL byte)",
 };
 
 /// mawk as a program of the C library's stdio.
@@ -79,7 +83,8 @@ pub fn entry_for(arguments: &[OsString]) -> &'static RuntimeEntry {
     if sets_record_separator(arguments) { &OWN_RECORDS } else { &RUNTIME }
 }
 
-/// Returns whether an argument, or a program's file behind -f, names the variable RS. Also true for a file that cannot be read.
+/// Returns whether an argument, or a program's file behind -f or -W exec, names the variable RS. Also true for a file that cannot be
+/// read.
 fn sets_record_separator(arguments: &[OsString]) -> bool {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let names_rs = |text: &[u8]| {
@@ -93,10 +98,16 @@ fn sets_record_separator(arguments: &[OsString]) -> bool {
         let mut read = || open_regular(Path::new(file))?.take(MAX_PROGRAM_BYTES).read_to_end(&mut text);
         read().map_or(true, |bytes| bytes as u64 == MAX_PROGRAM_BYTES) || names_rs(&text)
     };
+    // Options of -W can be abbreviated, and a list.
+    let is_exec = |value: &[u8]| value.split(|byte| *byte == b',').any(|one| matches!(one, [b'e' | b'E', ..]));
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let file = match word.as_bytes() {
             b"-f" | b"--file" => words.next().map(OsString::as_os_str),
+            b"-W" if words.next().is_some_and(|value| is_exec(value.as_bytes())) => {
+                words.next().map(OsString::as_os_str)
+            }
+            option if option.strip_prefix(b"-W").is_some_and(is_exec) => words.next().map(OsString::as_os_str),
             b"--" => None,
             option => option
                 .strip_prefix(b"--file=")
@@ -269,10 +280,22 @@ mod tests {
             &["1", "RS=x", "f"],
             &["-f", &with],
             &["-f", "/dev/null"],
+            &["-W", "exec", &with],
+            &["-W", "E", &with, "data"],
+            &["-Wexec", &with],
+            &["-We", &with],
+            &["-W", "posix_space,ex", &with],
         ] {
             assert!(sets(words), "{words:?}");
         }
-        for words in [&["{print $1}"][..], &["-F:", "/URS/{print ORS}"], &["-f", &without, "data"]] {
+        for words in [
+            &["{print $1}"][..],
+            &["-F:", "/URS/{print ORS}"],
+            &["-f", &without, "data"],
+            &["-W", "exec", &without],
+            &["-W", "interactive", "1", &with],
+            &["-Winteractive", "1", &with],
+        ] {
             assert!(!sets(words), "{words:?}");
         }
     }
