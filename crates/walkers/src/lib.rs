@@ -132,7 +132,7 @@ pub trait Walker: Send {
         0
     }
 
-    /// Returns the buffers with pending bytes of streams whose bytes go to a function of the program, not to a descriptor.
+    /// Returns the buffers with pending bytes of streams whose bytes go to a function of the program, not at once to a descriptor.
     fn cookie_buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
         let _ = memory;
         Vec::new()

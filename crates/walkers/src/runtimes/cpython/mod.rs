@@ -4,6 +4,7 @@
 //! The interpreter's dictionary of modules leads to the module `_io` and so to the types. A search of the heap finds
 //! every object of these types; an object is accepted only if all that it points to is valid.
 
+mod derived_types;
 mod drain;
 pub(crate) mod fuzzing;
 mod layout;
@@ -18,7 +19,7 @@ mod unread_versions;
 use std::cell::RefCell;
 use std::ops::Range;
 
-use weir_model::trace::RuntimeId;
+use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::maps::MappedRegion;
 use weir_sys::memory::Memory;
 
@@ -197,14 +198,9 @@ impl PythonStreams {
         let found = dict_get(memory, &self.layout, module_dict(memory, &self.layout, module)?, &names);
         IoTypes::of(memory, &self.layout, &found)
     }
-}
 
-impl Walker for PythonStreams {
-    fn runtime(&self) -> RuntimeId {
-        RuntimeId::CPYTHON
-    }
-
-    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
+    /// Returns the streams, also those whose bytes go to an object of the program.
+    fn all_streams(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
         let mut known = self.known.borrow_mut();
         if !known.types.are_valid(memory, &self.layout) {
             *known =
@@ -213,10 +209,31 @@ impl Walker for PythonStreams {
         if known.types.is_empty() {
             return Vec::new();
         }
+        if known.objects.is_search_due() {
+            known.types.find_derived(memory, &self.layout);
+        }
         let types = &known.types.clone();
         let search = || object_search::objects(self.pid, memory, &self.layout, types);
         let objects = known.objects.get(search);
         streams::streams(memory, &self.layout, types, objects, kept)
+    }
+}
+
+impl Walker for PythonStreams {
+    fn runtime(&self) -> RuntimeId {
+        RuntimeId::CPYTHON
+    }
+
+    fn read(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {
+        let mut found = self.all_streams(memory, kept);
+        found.retain(|one| one.buffer.fd != streams::NO_DESCRIPTOR);
+        found
+    }
+
+    fn cookie_buffers(&self, memory: &dyn Memory) -> Vec<Buffer> {
+        let buffers = self.all_streams(memory, 0).into_iter().map(|one| one.buffer);
+        let has_own_functions = |one: &Buffer| one.fd == streams::NO_DESCRIPTOR || one.found_by_search;
+        buffers.filter(|one| has_own_functions(one) && one.pending_bytes > 0).collect()
     }
 
     fn read_in_exit_order(&self, memory: &dyn Memory, kept: u64) -> Vec<StreamBuffer> {

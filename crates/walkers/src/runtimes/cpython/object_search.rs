@@ -24,18 +24,19 @@ pub(super) fn objects(
     let mut found = BTreeSet::new();
     let wanted = types.of_streams();
     blocks(pid, memory, |start, data| {
-        found.extend(counts(start, data, wanted).filter_map(|at| at.checked_sub(layout.before_counts)));
+        found.extend(counts(start, data, &wanted).filter_map(|at| at.checked_sub(layout.before_counts)));
         // Crafted memory can look like millions of objects.
         if found.len() < MAX_STREAMS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     found
 }
 
-/// Returns the addresses of the counts that have one of the types behind them.
-fn counts(start: u64, data: &[u8], wanted: [u64; 4]) -> impl Iterator<Item = u64> {
+/// Returns the addresses of the counts that have one of the types behind them. `wanted` is in order.
+fn counts(start: u64, data: &[u8], wanted: &[u64]) -> impl Iterator<Item = u64> {
+    let range = wanted.first().copied().unwrap_or(u64::MAX)..=wanted.last().copied().unwrap_or(0);
     let is_wanted = move |object: &[u8; ALIGN]| {
         let kind = word(object, TYPE as usize);
-        kind == wanted[0] || kind == wanted[1] || kind == wanted[2] || kind == wanted[3]
+        range.contains(&kind) && wanted.binary_search(&kind).is_ok()
     };
     let all = data.as_chunks::<ALIGN>().0.iter().enumerate();
     all.filter(move |(_, object)| is_wanted(object)).map(move |(index, _)| start + (index * ALIGN) as u64)

@@ -6,6 +6,7 @@ use weir_model::Mode;
 use weir_model::trace::{Buffer, RuntimeId};
 use weir_sys::memory::Memory;
 
+use super::derived_types::derived_types;
 use super::drain::{add_drain, is_locked};
 use super::layout::PythonLayout;
 use super::objects::{TYPE, TextBudget, pending_bytes, text_from, type_name};
@@ -18,6 +19,8 @@ const OBJECT_BYTES: usize = 152;
 /// Size of `fileio` up to its descriptor, and the offset of the descriptor.
 const FILE_BYTES: usize = 24;
 const FILE_FD: usize = 16;
+/// The descriptor of a stream whose bytes go to an object of the program, such as a socket's.
+pub(super) const NO_DESCRIPTOR: i32 = -1;
 
 /// Type of an io object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,11 +54,27 @@ impl IoType {
     }
 }
 
-/// The addresses of the types, whose names and sizes were checked.
+/// The addresses of the types, whose names and sizes were checked, and after them those of classes that are derived from them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct IoTypes(pub(super) Vec<(u64, IoType)>);
+pub(super) struct IoTypes {
+    known: Vec<(u64, IoType)>,
+    /// Derived classes with functions of their own, to which the layer above gives its bytes.
+    with_own_functions: Vec<u64>,
+}
+
+/// The object to which a buffer or a text layer gives its bytes.
+struct RawObject {
+    /// None for an object that is no FileIO.
+    fd: Option<i32>,
+    /// The bytes go through functions of the program.
+    has_own_functions: bool,
+}
 
 impl IoTypes {
+    pub fn of_known(known: Vec<(u64, IoType)>) -> IoTypes {
+        IoTypes { known, with_own_functions: Vec::new() }
+    }
+
     /// Checks the types that were found, in the order of [`IoType::ALL`].
     pub fn of(memory: &dyn Memory, layout: &PythonLayout, found: &[Option<u64>]) -> Option<IoTypes> {
         let mut types = Vec::new();
@@ -67,22 +86,36 @@ impl IoTypes {
             }
             types.push((at, kind));
         }
-        Some(IoTypes(types))
+        Some(IoTypes { known: types, with_own_functions: Vec::new() })
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.known.is_empty()
+    }
+
+    /// Finds the classes that the program has derived from the types by now.
+    pub fn find_derived(&mut self, memory: &dyn Memory, layout: &PythonLayout) {
+        self.known.truncate(IoType::ALL.len());
+        self.with_own_functions.clear();
+        for (base, kind) in self.known.clone() {
+            for class in derived_types(memory, layout, base) {
+                self.known.push((class.address, kind));
+                self.with_own_functions.extend(class.has_own_functions.then_some(class.address));
+            }
+        }
     }
 
     /// Returns whether the types still exist, that is, the interpreter is initialized.
     pub fn are_valid(&self, memory: &dyn Memory, layout: &PythonLayout) -> bool {
-        self.0.first().is_some_and(|(at, kind)| is_named(memory, layout, *at, *kind))
+        self.known.first().is_some_and(|(at, kind)| is_named(memory, layout, *at, *kind))
     }
 
-    /// Returns the addresses of all types but FileIO.
-    pub fn of_streams(&self) -> [u64; 4] {
-        let kinds = [IoType::Text, IoType::Writer, IoType::Reader, IoType::Random];
-        kinds.map(|kind| self.0.iter().find(|one| one.1 == kind).map_or(u64::MAX, |one| one.0))
+    /// Returns the addresses of all types and classes but those of FileIO, in their order.
+    pub fn of_streams(&self) -> Vec<u64> {
+        let streams = self.known.iter().filter(|one| one.1 != IoType::File);
+        let mut all: Vec<u64> = streams.map(|one| one.0).collect();
+        all.sort_unstable();
+        all
     }
 
     /// Copies an object from its counts on. Returns None for an object of another type and for a freed one.
@@ -99,16 +132,30 @@ impl IoTypes {
     /// Returns the type of an object of which this is a copy; None for another type and for a freed object.
     fn kind(&self, memory: &dyn Memory, layout: &PythonLayout, at: u64, copy: &[u8]) -> Option<IoType> {
         let kind_at = word(copy, TYPE as usize);
-        let kind = self.0.iter().find(|(known, _)| *known == kind_at)?.1;
+        let kind = self.known.iter().find(|(known, _)| *known == kind_at)?.1;
         // A freed object begins with a pointer to the next free one, or its reference count is 0.
         layout.is_referenced(memory, at, copy).then_some(kind)
     }
 
-    /// Returns the descriptor of a FileIO object; None if it is closed.
-    fn fd(&self, memory: &dyn Memory, layout: &PythonLayout, object: u64) -> Option<i32> {
-        let (file, kind): ([u8; FILE_BYTES], _) = self.object(memory, layout, object)?;
-        let fd = int(&file, FILE_FD);
-        (fd >= 0 && kind == IoType::File).then_some(fd)
+    /// Reads the object below a buffer. Returns None for a closed FileIO, for a freed object, and for bytes that stay in memory.
+    fn raw_object(&self, memory: &dyn Memory, layout: &PythonLayout, object: u64) -> Option<RawObject> {
+        let copy: [u8; FILE_BYTES] = structure(memory, layout.counts_at(object)?)?;
+        let kind_at = word(&copy, TYPE as usize);
+        if self.kind(memory, layout, object, &copy) == Some(IoType::File) {
+            let fd = int(&copy, FILE_FD);
+            let has_own_functions = self.with_own_functions.contains(&kind_at);
+            return (fd >= 0).then_some(RawObject { fd: Some(fd), has_own_functions });
+        }
+        let name = type_name(memory, layout, kind_at)?;
+        let is_object = !name.is_empty() && name.is_ascii() && layout.is_referenced(memory, object, &copy);
+        let is_other = is_object && name != b"_io.BytesIO" && name != b"_io.FileIO";
+        is_other.then_some(RawObject { fd: None, has_own_functions: true })
+    }
+
+    /// Returns whether an object is of a derived class with functions of its own.
+    fn has_own_functions(&self, memory: &dyn Memory, layout: &PythonLayout, object: u64) -> bool {
+        let kind = || memory.u64(layout.counts_at(object)?.checked_add(TYPE)?);
+        kind().is_none_or(|kind| self.with_own_functions.contains(&kind))
     }
 }
 
@@ -117,8 +164,8 @@ fn is_named(memory: &dyn Memory, layout: &PythonLayout, at: u64, kind: IoType) -
     name.strip_prefix(b"_io.").is_some_and(|name| name == kind.name().as_bytes())
 }
 
-/// Returns a stream for each object that has a file below it. Removes addresses that are no stream objects any more
-/// from `objects`.
+/// Returns a stream for each object that has a file below it, and with [`NO_DESCRIPTOR`] for each that has another object there.
+/// Removes addresses that are no stream objects any more from `objects`.
 pub(super) fn streams(
     memory: &dyn Memory,
     layout: &PythonLayout,
@@ -217,7 +264,7 @@ impl ObjectReader<'_> {
         if !is_initialized(object, IoType::Writer) || buffer == 0 || size > MAX_BUFFER {
             return None;
         }
-        let fd = self.types.fd(self.memory, self.layout, raw)?;
+        let raw = self.types.raw_object(self.memory, self.layout, raw)?;
         let (readable, writable) = (int(object, 32) != 0, int(object, 36) != 0);
         let pending_range = if writable && write_end != u64::MAX { (write_pos, write_end) } else { (0, 0) };
         let ahead = if readable && read_end != u64::MAX { (position, read_end) } else { (0, 0) };
@@ -237,8 +284,11 @@ impl ObjectReader<'_> {
             pending: content(pending_range.0, pending, self.kept)?,
             unread_bytes: unread,
             unread: content(ahead.0, unread, UNREAD_KEPT)?,
-            ..Buffer::empty(RuntimeId::CPYTHON, at, fd)
+            ..Buffer::empty(RuntimeId::CPYTHON, at, raw.fd.unwrap_or(NO_DESCRIPTOR))
         });
+        if raw.has_own_functions {
+            return Some(stream.only_shown());
+        }
         if pending > 0 {
             add_drain(self.memory, self.layout, Some(at), None, &mut stream);
         }
@@ -251,8 +301,9 @@ impl ObjectReader<'_> {
 
     /// Returns the stream of a text layer that is directly above a file (`python -u`).
     fn unbuffered(&self, at: u64, raw: u64) -> Option<StreamBuffer> {
-        let fd = self.types.fd(self.memory, self.layout, raw)?;
-        Some(StreamBuffer::unbuffered(RuntimeId::CPYTHON, at, fd))
+        let raw = self.types.raw_object(self.memory, self.layout, raw)?;
+        let stream = StreamBuffer::unbuffered(RuntimeId::CPYTHON, at, raw.fd?);
+        Some(if raw.has_own_functions { stream.only_shown() } else { stream })
     }
 
     /// Adds the text layer: its pending bytes come after those of the buffer, its read-ahead bytes before them.
@@ -281,8 +332,13 @@ impl ObjectReader<'_> {
             unread.truncate(UNREAD_KEPT as usize);
             one.unread = unread;
         }
+        // The text layer would give its bytes to a function of the program.
+        let below = one.address;
+        if one.found_by_search || has_pending && self.types.has_own_functions(self.memory, self.layout, below) {
+            return Some(stream.only_shown());
+        }
         if has_pending {
-            let below = Some(one.address).filter(|below| *below != at);
+            let below = Some(below).filter(|below| *below != at);
             add_drain(self.memory, self.layout, below, Some(at), &mut stream);
         }
         Some(stream)

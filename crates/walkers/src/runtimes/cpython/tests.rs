@@ -41,7 +41,7 @@ proptest! {
         let objects: BTreeSet<u64> = (BASE..BASE + 8 * 480).step_by(16).collect();
         for layout in layouts() {
             let types = IoType::ALL.iter().zip(words.iter().skip(1).step_by(3)).map(|(kind, at)| (*at, *kind));
-            let found = streams::streams(&memory, &layout, &IoTypes(types.collect()), &mut objects.clone(), PENDING_KEPT);
+            let found = streams::streams(&memory, &layout, &IoTypes::of_known(types.collect()), &mut objects.clone(), PENDING_KEPT);
             let found = crate::stream_buffer::buffers(found);
             prop_assert!(found.iter().all(|one| one.pending.len() <= 256 && one.unread.len() <= 64));
             for at in &objects {
