@@ -1,5 +1,6 @@
 //! The facts of an ELF executable that a plan depends on.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use weir_model::RuntimeId;
@@ -41,16 +42,37 @@ pub fn runtime(program: &ResolvedProgram) -> &'static RuntimeEntry {
     let file = program.executable_path.as_deref().and_then(elf::ElfFile::open);
     let file = file.filter(|file| !file.is_foreign());
     let sections = file.as_ref().and_then(|file| file.sections().ok());
-    // The names of a program that does not exist are all that is known of it.
-    let unconfirmed =
-        if program.executable_path.is_some() { program.script_names } else { program.names.len() };
-    let (scripts, executable) = program.names.split_at(unconfirmed);
-    let runtime = detect_runtime(ProgramNames { scripts, executable }, sections.as_ref());
+    let runtime = detect_runtime(names(program, 0), sections.as_ref());
     match runtime.facts.id {
         RuntimeId::MAWK => mawk_entry_for(&program.arguments),
         RuntimeId::CPYTHON => python_entry_for(sections.as_ref()),
         _ => runtime,
     }
+}
+
+/// Returns the names of a program without those of its first scripts.
+fn names(program: &ResolvedProgram, skipped_scripts: usize) -> ProgramNames<'_> {
+    // The names of a program that does not exist are all that is known of it.
+    let unconfirmed =
+        if program.executable_path.is_some() { program.script_names } else { program.names.len() };
+    let (scripts, executable) = program.names.split_at(unconfirmed);
+    ProgramNames { scripts: &scripts[skipped_scripts..], executable }
+}
+
+/// Returns the words that the interpreter of a runtime gets before a script's name: those of the script's `#!` line, or the command's
+/// own. A script that has an interpreter's name, such as pyenv's for `python3`, passes its arguments on.
+pub(super) fn interpreter_options<'a>(
+    program: &'a ResolvedProgram,
+    runtime: &RuntimeEntry,
+) -> &'a [OsString] {
+    let file = program.executable_path.as_deref().and_then(elf::ElfFile::open);
+    let file = file.filter(|file| !file.is_foreign());
+    let sections = file.as_ref().and_then(|file| file.sections().ok());
+    let is_of_runtime = |skipped: usize| {
+        detect_runtime(names(program, skipped), sections.as_ref()).facts.id == runtime.facts.id
+    };
+    let mut lines = program.line_options.iter().rev();
+    lines.find(|line| is_of_runtime(line.0)).map_or(&program.arguments, |line| &line.1)
 }
 
 /// Returns whether these are buffers of libweir, which a program of any runtime can have. `weir run` itself says when such a program
@@ -76,7 +98,6 @@ pub fn unreached(path: Option<&Path>, runtime: &'static RuntimeEntry) -> Vec<&'s
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
     use std::os::unix::fs::symlink;
 
     use weir_model::RuntimeId;

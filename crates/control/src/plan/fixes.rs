@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use super::PlanBuilder;
+use super::executable::interpreter_options;
 use weir_model::RuntimeFix;
 use weir_model::run::{Effect, PlanRow, Technique};
 
@@ -51,7 +52,7 @@ impl PlanBuilder<'_> {
     /// Returns why a fix has no effect: because of options of the interpreter, in the command or in a script's first line.
     fn why_ignored(&self, fix: RuntimeFix) -> Option<String> {
         let (ignores, name) = (&self.plan.runtime.ignores_environment, self.plan.runtime.facts.name);
-        let options = self.plan.program.interpreter_options();
+        let options = interpreter_options(&self.plan.program, self.plan.runtime);
         let is_hook = matches!(fix, RuntimeFix::Hook(_) | RuntimeFix::HookSubstitute(_));
         if !is_hook && !matches!(fix, RuntimeFix::Environment { .. }) {
             None
@@ -114,8 +115,8 @@ mod tests {
     #[test]
     fn options_in_the_first_line_of_a_script_count_and_its_arguments_do_not() {
         let dir = tempfile::tempdir().unwrap();
-        let technique = |line: &str, argument: &str, mode: BufferMode| {
-            let path = dir.path().join("script");
+        let technique = |name: &str, line: &str, argument: &str, mode: BufferMode| {
+            let path = dir.path().join(name);
             std::fs::write(&path, format!("#!{line}\n")).unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
             let modes = vec![(StandardStream::Output, mode)];
@@ -132,8 +133,14 @@ mod tests {
             ("/nowhere/perl -T", "x", line, Technique::Outside),
             ("/nowhere/ruby", "--disable-all", line, Technique::Environment),
         ] {
-            assert_eq!(technique(first, argument, mode), expected, "#!{first} with {argument}");
+            assert_eq!(technique("script", first, argument, mode), expected, "#!{first} with {argument}");
         }
+        // pyenv has such a script, which passes its arguments on.
+        assert_eq!(technique("python3", "/bin/sh -e", "-I", line), Technique::Outside);
+        let pyenv = dir.path().join("python3");
+        let [ignoring, plain] = [" -I", ""].map(|option| format!("{}{option}", pyenv.display()));
+        assert_eq!(technique("script", &ignoring, "x", line), Technique::Outside);
+        assert_eq!(technique("script", &plain, "-I", line), Technique::Environment);
     }
 
     #[test]

@@ -33,8 +33,8 @@ pub struct ResolvedProgram {
     pub arguments: Vec<OsString>,
     #[allow(missing_docs)]
     pub script: bool,
-    /// The words after the interpreter in the last `#!` line.
-    pub line_options: Vec<OsString>,
+    /// For each `#!` line the number of names up to its script, and the words after the interpreter.
+    pub line_options: Vec<(usize, Vec<OsString>)>,
     /// The ELF file that runs in the end; None if it cannot be read.
     pub executable: Option<ExecutableFacts>,
     /// Path of that file.
@@ -62,7 +62,7 @@ impl ResolvedProgram {
                     program.script = true;
                     program.script_names = program.names.len();
                     program.names.push(base(Path::new(&interpreter)));
-                    program.line_options = options;
+                    program.line_options.push((program.script_names, options));
                     next = find(&interpreter);
                 }
                 None => {
@@ -72,11 +72,6 @@ impl ResolvedProgram {
             }
         }
         program
-    }
-
-    /// Returns the words that the interpreter gets before a script's name: the command's own, or those of the script's `#!` line.
-    pub fn interpreter_options(&self) -> &[OsString] {
-        if self.script { &self.line_options } else { &self.arguments }
     }
 
     /// Adds the name that a path has after its symbolic links are resolved.
@@ -159,8 +154,7 @@ mod tests {
             (&["tool", "perl", "sh"].map(String::from)[..], 2)
         );
         assert_eq!(program.arguments, ["x"]);
-        assert_eq!(program.interpreter_options(), ["-e"]);
-        assert_eq!(ResolvedProgram::of(&["sh".into(), "-x".into()]).interpreter_options(), ["-x"]);
+        assert_eq!(program.line_options, [(1, vec!["-w".into()]), (2, vec!["-e".into()])]);
     }
 
     #[test]
