@@ -100,8 +100,9 @@ static void handler(int number, struct information *information, struct context 
     if (seccomp_is_restriction(call, fd)) gather_disable();
     forget_late_errors(call, registers);
     if (reports_late_error(call, fd)) {
+        int late = gather_take_late_error((int)fd); /* only an open descriptor has one */
         if (call == __NR_close) sys_close((int)fd);
-        registers[REG_RAX] = (unsigned long)-(long)gather_take_late_error((int)fd);
+        registers[REG_RAX] = (unsigned long)-(long)late;
         return;
     }
     registers[REG_RIP] -= 2;

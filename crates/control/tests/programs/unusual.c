@@ -232,7 +232,7 @@ static void file_limit(void) { /* a later call may return the error; the bytes b
     failed_close = close(fd);
     struct stat stat;
     printf("%s, then close %d", strerror(error), failed_close);
-    fd = limited();
+    fd = limited(), error = 0;
     for (int i = 0; i < 1100; i++) error |= write(fd, "y", 1) != 1;
     error |= close(fd) != 0;
     printf("; error %d", error);
