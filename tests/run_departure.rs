@@ -5,6 +5,7 @@ mod common;
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -110,4 +111,56 @@ fn the_second_signal_ends_weir_after_its_command() {
     let mut out = String::new();
     File::open(dir.join("out")).and_then(|mut file| file.read_to_string(&mut out)).expect("the output");
     assert_eq!(out, "begin\n");
+}
+
+fn compile_gathers(test: &str, dir: &Path) -> bool {
+    let is_compiled =
+        cfg!(target_arch = "x86_64") && common::programs::compile_c("run_departure/gathers", &["-O1"], dir);
+    if !is_compiled {
+        skip(test, "it needs gcc and x86-64");
+    }
+    is_compiled
+}
+
+/// The delay is longer than the test: only the end of weir writes the bytes.
+const GATHER: [&str; 5] = ["run", "-q", "--coalesce", "--max-delay=60s", "--"];
+
+#[test]
+fn gathered_bytes_are_written_when_weir_ends() {
+    const TEST: &str = "gathered_bytes_are_written_when_weir_ends";
+    let dir = disk_dir();
+    let dir = dir.path();
+    if !compile_gathers(TEST, dir) {
+        return;
+    }
+    let script = "./gathers > out 2> /dev/null & echo $! > pid; \
+        until [ \"$(head -c 1 note | od -An -tu1)\" = '   1' ]; do sleep 0.01; done";
+    let output = run(dir, &[&GATHER[..], &["sh", "-c", script]].concat());
+    let pid = read(&dir.join("pid")).trim().parse().ok().and_then(Pid::from_raw);
+    let _program = LeftProgram(pid.expect("a PID"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(read(&dir.join("out")), "x".repeat(100), "the program computes");
+    let note = File::options().read(true).write(true).open(dir.join("note")).expect("the note");
+    note.write_all_at(&[1], 1).expect("a write");
+    wait_for("more bytes", || fs::read(dir.join("note")).is_ok_and(|note| note[2] == 1));
+    assert_eq!(read(&dir.join("out")), "x".repeat(100) + &"y".repeat(50), "it gathers no more");
+}
+
+/// timeout kills its process group, and so itself: the command ends before weir sees that its child is killed.
+#[test]
+fn gathered_bytes_of_a_process_that_is_killed_with_the_command_are_written() {
+    const TEST: &str = "gathered_bytes_of_a_process_that_is_killed_with_the_command_are_written";
+    let dir = disk_dir();
+    let dir = dir.path();
+    if !compile_gathers(TEST, dir) {
+        return;
+    }
+    for _ in 0..6 {
+        let script = "exec timeout -s KILL 0.2 ./gathers count > out";
+        let output = run(dir, &[&GATHER[..], &["sh", "-c", script]].concat());
+        let note = fs::read(dir.join("note")).expect("the note");
+        let accepted = u64::from_ne_bytes(note[..8].try_into().expect("8 bytes"));
+        let extra = read(&dir.join("out")).len() as i64 - accepted as i64;
+        assert!((0..=1).contains(&extra), "{extra} of {accepted} bytes: {}", text(&output.stderr));
+    }
 }

@@ -371,6 +371,11 @@ fn processes_that_run_on_are_named() {
             ),
         "{both}"
     );
+    let gathered = of(&["--coalesce"], background);
+    assert!(
+        cfg!(not(target_arch = "x86_64")) || gathered.ends_with("its pending bytes are no longer gathered\n"),
+        "{gathered}"
+    );
     assert_eq!(of(&["--max-delay", "100ms", "--quiet"], background), "");
     assert_eq!(of(&["--max-delay", "100ms"], "sleep 0.1 & wait; seq 100000 | head -n 1"), "");
 }

@@ -22,6 +22,13 @@
    with its instruction pointer in [unnoted_begin, unnoted_end) has made the call and not noted the result, which is
    still in the result register. The counter's address is in r8.
 
+   The end of weir. weir stores `closed` in all regions, waits until every processor has made its earlier stores visible
+   (membarrier(2)), and then writes what is pending, as its tick does. The owner loads `closed` after each store of head.
+   If it loads 0, the load came before weir's store became visible, so the store of head came before the barrier, and weir
+   writes the bytes. If it loads 1, it empties the region before its write(2) returns. If both do so, the lock and
+   `drained` let one write each byte. A session whose region is closed ends with the next call that no fast path takes, and
+   none begins. `closed` stays when a slot is freed or claimed.
+
    A process takes over the lock of a weir that has died. The lock of a process that has died has no effect. */
 #ifndef WEIR_ARENA_H
 #define WEIR_ARENA_H
@@ -60,7 +67,8 @@ struct weir_region {
     uint32_t out_limit; /* the most bytes of one write: PIPE_BUF for a pipe */
     volatile uint32_t late_errors; /* failed writes whose error the program has not got; not EPIPE */
     volatile int32_t late_error;   /* the error of the last one */
-    char padding[WEIR_REGION_HEAD_BYTES - 80];
+    volatile uint32_t closed;      /* 1: weir has ended, or is about to */
+    char padding[WEIR_REGION_HEAD_BYTES - 84];
     char out[WEIR_OUT_BYTES];
 };
 _Static_assert(sizeof(struct weir_region) == WEIR_REGION_BYTES, "coalesce/layout.rs has the same layout");

@@ -30,7 +30,7 @@ static inline long write_fast(struct session *s, int fd, const char *from, size_
         region->head = head + WEIR_CALL_UNIT + n;
     }
     s->in_fast_path = 0;
-    if (unlikely(!s->selector)) gather_end_now();
+    if (unlikely(!s->selector || region->closed)) gather_end_now();
     return fits ? (long)n : 0;
 }
 

@@ -45,14 +45,14 @@ static int owns_memory(void) {
     return s->process == pid;
 }
 
-/* Begins a session. Returns false if SIGSYS is blocked or has another handler, if the process has several threads, or in a
-   child that shares its parent's memory. */
+/* Begins a session. Returns false if SIGSYS is blocked or has another handler, if the process has several threads, in a
+   child that shares its parent's memory, or if weir has closed the region. */
 static int begin_session(uint64_t mask) {
     struct session *s = session;
-    if (s->selector) return 1;
+    if (s->selector) return !s->region->closed;
     if (mask & SIG_SYS_BIT || !threads_single()) return 0;
     if (!s->prepared && !owns_memory()) return 0;
-    if (!s->prepared && !session_setup()) {
+    if ((!s->prepared && !session_setup()) || s->region->closed) {
         disabled = 1;
         return 0;
     }
@@ -141,6 +141,7 @@ static long gather_bytes(int fd, const void *from, size_t n, const uint64_t *mas
     if (!(uint32_t)region->head && !region_has_room(&s->out)) return end_and_decline(fd, mask, done);
     text_put(region->out + (uint32_t)region->head, from, n);
     region->head += WEIR_CALL_UNIT + n;
+    if (unlikely(region->closed)) gather_end(mask, 1);
     *done = DONE;
     return (long)n;
 }

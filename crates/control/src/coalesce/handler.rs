@@ -28,6 +28,14 @@ impl LifecycleHandler for CoalesceHandler {
         Some(self.interval)
     }
 
+    fn service(&self) -> Option<&'static str> {
+        Some("gathered")
+    }
+
+    fn on_end(&mut self, _tracees: &mut Tracees) {
+        self.arena.close();
+    }
+
     fn on_tick(&mut self, _tracees: &mut Tracees, now: u64) {
         self.arena.tick(now / 1000);
     }

@@ -3,10 +3,11 @@
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, fence};
+use std::time::Duration;
 
-pub const SLOTS: usize = 256;
+const SLOTS: usize = 256;
 const MAGIC: u64 = 0x3161_6e65_7261_2e77;
 const HEAD_BYTES: usize = 4096;
 const OUT_BYTES: usize = 65536;
@@ -46,7 +47,8 @@ pub struct ArenaRegion {
     pub out_limit: AtomicU32,
     late_errors: AtomicU32,
     late_error: AtomicI32,
-    padding: [u8; 4096 - 80],
+    closed: AtomicU32,
+    padding: [u8; 4096 - 84],
     out: [u8; OUT_BYTES],
 }
 
@@ -150,6 +152,32 @@ impl ArenaMapping {
     }
 }
 
+impl ArenaMapping {
+    /// Closes all regions. The caller must then write what is pending: arena.h has the proof that no byte is lost.
+    pub fn close(&self) {
+        (0..SLOTS).for_each(|slot| self.region(slot).closed.store(1, Relaxed));
+        // A process that claims a slot after this check sees the stores.
+        fence(SeqCst);
+        if self.header().owners.iter().any(|owner| owner.load(Acquire) != 0) {
+            await_stores();
+        }
+    }
+}
+
+/// Waits until the stores that all processors have made are visible.
+fn await_stores() {
+    /// MEMBARRIER_CMD_GLOBAL of linux/membarrier.h.
+    const GLOBAL: i32 = 1;
+    /// The time in which a processor empties its store buffer by itself, a thousandfold.
+    const PAUSE: Duration = Duration::from_millis(1);
+    // SAFETY: the call takes numbers.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
+    // Some kernels (nohz_full) and seccomp filters refuse the call.
+    if result != 0 {
+        std::thread::sleep(PAUSE);
+    }
+}
+
 impl Drop for ArenaMapping {
     fn drop(&mut self) {
         // SAFETY: `new` has mapped these bytes, and no reference outlives self.
@@ -169,7 +197,7 @@ mod tests {
         let text = format!(
             "#include <stddef.h>\n#include <stdio.h>\n#include \"{header}\"\n#define R(f) offsetof(struct weir_region, f)\n\
              int main(void) {{ printf(\"%zu %zu %zu %zu %zu %zu %zu %zu %zu %zu %ju\", offsetof(struct weir_arena, owners),\n\
-             R(lock), R(unnoted_begin), R(in_used), R(in_length), R(in_fd), R(out_limit), R(late_error), R(out), \
+             R(lock), R(unnoted_begin), R(in_used), R(in_length), R(in_fd), R(out_limit), R(closed), R(out), \
              sizeof(struct weir_region), (size_t)WEIR_ARENA_BYTES); }}\n"
         );
         std::fs::write(dir.path().join("l.c"), text).unwrap();
@@ -185,7 +213,7 @@ mod tests {
             offset_of!(ArenaRegion, in_length),
             offset_of!(ArenaRegion, in_fd),
             offset_of!(ArenaRegion, out_limit),
-            offset_of!(ArenaRegion, late_error),
+            offset_of!(ArenaRegion, closed),
             offset_of!(ArenaRegion, out),
             size_of::<ArenaRegion>(),
             BYTES,

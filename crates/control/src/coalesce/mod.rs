@@ -21,7 +21,7 @@ use weir_sys::proc;
 use weir_sys::process_identity::ProcessIdentity;
 
 use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
-use layout::{ArenaMapping, ArenaRegion, SLOTS};
+use layout::{ArenaMapping, ArenaRegion};
 
 /// The longest wait for a full pipe or socket at an exit: short for a user who waits for the command's end.
 const EXIT_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -90,7 +90,7 @@ impl Arena {
     /// to their open files, moves offsets back by its read-ahead bytes, and frees its slots.
     pub fn drain(&mut self, pid: u32) -> ArenaDrain {
         let mut drained = ArenaDrain::default();
-        for slot in self.slots_of(pid) {
+        for (slot, _) in self.owned_slots().into_iter().filter(|(_, owner)| *owner == pid) {
             let region = self.map.region(slot);
             region.complete(interrupted_call(pid, region));
             match return_read_ahead(pid, region) {
@@ -117,9 +117,21 @@ impl Arena {
     /// back. Returns the number of bytes written.
     pub fn tick(&mut self, now_us: u64) -> u64 {
         let mut written = 0;
-        for slot in 0..SLOTS {
-            let owner = self.map.header().owners[slot].load(Acquire);
-            if owner != 0 && self.is_due(slot, now_us) {
+        for (slot, owner) in self.owned_slots() {
+            if self.is_due(slot, now_us) {
+                written += self.write_due(slot, owner);
+            }
+        }
+        written
+    }
+
+    /// Ends the gathering, because weir ends: writes all pending bytes as [`Arena::tick`] does. The processes that live write
+    /// later ones at once. Returns the number of bytes written.
+    pub fn close(&mut self) -> u64 {
+        self.map.close();
+        let mut written = 0;
+        for (slot, owner) in self.owned_slots() {
+            if self.map.region(slot).pending_len() > 0 {
                 written += self.write_due(slot, owner);
             }
         }
@@ -130,9 +142,8 @@ impl Arena {
     /// without an exit stop nothing can write them, and for each that has not got an error.
     pub fn free_ended(&mut self) -> Vec<String> {
         let mut losses = Vec::new();
-        for slot in 0..SLOTS {
-            let owner = self.map.header().owners[slot].load(Acquire);
-            if owner == 0 || is_alive(owner) {
+        for (slot, owner) in self.owned_slots() {
+            if is_alive(owner) {
                 continue;
             }
             let lost = self.map.region(slot).pending_len();
@@ -181,8 +192,10 @@ impl Arena {
         written
     }
 
-    fn slots_of(&self, pid: u32) -> Vec<usize> {
-        (0..SLOTS).filter(|slot| self.map.header().owners[*slot].load(Acquire) == pid).collect()
+    /// Returns the slots that processes have claimed, with their owners.
+    fn owned_slots(&self) -> Vec<(usize, u32)> {
+        let owners = self.map.header().owners.iter().map(|owner| owner.load(Acquire));
+        owners.enumerate().filter(|(_, owner)| *owner != 0).collect()
     }
 
     fn free(&mut self, slot: usize) {

@@ -27,6 +27,7 @@ impl ArenaTicker {
                 losses.extend(arena.free_ended());
             }
             losses.extend(arena.free_ended());
+            arena.close();
             losses
         };
         let thread = std::thread::Builder::new().name("weir-ticker".into()).spawn(work)?;

@@ -81,7 +81,9 @@ pub(crate) fn run(
 ) -> Result<RunOutcome, SuperviseError> {
     let mut supervisor = Supervisor::new(gated.pid, handlers, save_in)?;
     supervisor.attach(gated)?;
-    supervisor.handle_events()?;
+    let handled = supervisor.handle_events();
+    supervisor.each_handler(|handler, tracees| handler.on_end(tracees));
+    handled?;
     if let Some(mut gated) = supervisor.gated.take() {
         // The child ended before its execve(2). Its answer holds the error.
         gated.wait_for_exec()?;

@@ -61,6 +61,11 @@ pub trait LifecycleHandler {
         let _ = (tracees, pid);
     }
 
+    /// The supervision ends: weir detaches from the processes that are left.
+    fn on_end(&mut self, tracees: &mut Tracees) {
+        let _ = tracees;
+    }
+
     /// The interval has passed. `now` is [`weir_sys::clock::now_ns`].
     fn on_tick(&mut self, tracees: &mut Tracees, now: u64) {
         let _ = (tracees, now);
