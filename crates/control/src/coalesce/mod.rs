@@ -158,6 +158,8 @@ impl Arena {
         losses
     }
 
+    /// Returns whether the next tick would write the bytes too late. With an interval of a quarter of the delay, a byte is stored up to
+    /// a quarter before the tick that sees it, and a tick can be late by a quarter.
     fn is_due(&mut self, slot: usize, now_us: u64) -> bool {
         let length = self.map.region(slot).length();
         if self.map.region(slot).pending_len() == 0 {
@@ -168,7 +170,7 @@ impl Arena {
         if length < age.length {
             *age = SlotAge { length, since_us: now_us };
         }
-        now_us - age.since_us >= self.delay_us
+        now_us - age.since_us >= self.delay_us / 2
     }
 
     /// Writes a region's bytes. An error is ignored: the program's own flush meets it again.
@@ -316,6 +318,14 @@ mod tests {
 
     use super::layout::InterruptedCall;
     use super::*;
+
+    #[test]
+    fn bytes_are_due_within_the_delay() {
+        let mut arena = Arena::create(Duration::from_micros(400)).expect("an arena");
+        // A program stores the bytes right after the tick at 0.
+        arena.map.region(0).head.store(1 << 32 | 5, Relaxed);
+        assert_eq!([100, 200, 300].map(|now_us| arena.is_due(0, now_us)), [false, false, true]);
+    }
 
     #[test]
     fn an_offset_is_moved_back_once() {
