@@ -21,6 +21,12 @@ impl CoalesceHandler {
     pub fn new(arena: Arena, delay: Duration) -> CoalesceHandler {
         CoalesceHandler { arena, interval: (delay / 4).max(Duration::from_millis(1)) }
     }
+
+    /// Frees the slots of ended processes whose exit stop weir does not see, because another program traces them.
+    fn free_ended(&mut self, tracees: &mut Tracees) {
+        let losses = self.arena.free_ended(|owner| tracees.processes.contains_key(&owner));
+        losses.into_iter().for_each(|loss| tracees.add_limitation(loss));
+    }
 }
 
 impl LifecycleHandler for CoalesceHandler {
@@ -32,12 +38,20 @@ impl LifecycleHandler for CoalesceHandler {
         Some("gathered")
     }
 
-    fn on_end(&mut self, _tracees: &mut Tracees) {
+    fn on_end(&mut self, tracees: &mut Tracees) {
         self.arena.close();
+        self.free_ended(tracees);
     }
 
-    fn on_tick(&mut self, _tracees: &mut Tracees, now: u64) {
+    fn on_tick(&mut self, tracees: &mut Tracees, now: u64) {
         self.arena.tick(now / 1000);
+        self.free_ended(tracees);
+    }
+
+    fn on_reaped(&mut self, tracees: &mut Tracees, pid: u32) {
+        // A process that is killed at the moment of its resume can leave out its exit stop.
+        let losses = self.arena.free_ended(|owner| owner != pid);
+        losses.into_iter().for_each(|loss| tracees.add_limitation(loss));
     }
 
     fn on_exit(&mut self, tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
@@ -78,5 +92,51 @@ fn save_unwritten(tracees: &mut Tracees, pid: u32, tid: u32, exit: Exit, left: &
     save::save_or_report(tracees, &mut rescued, save::owner_of(tid), &left.bytes, why);
     if rescued.bytes > 0 {
         tracees.rescued.push(rescued);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+    use crate::supervise::TracedProcess;
+
+    /// Returns a handler with 5 gathered bytes of a process that has ended, and the number of the process.
+    fn with_ended_owner() -> (CoalesceHandler, u32) {
+        let mut ended = std::process::Command::new("true").spawn().expect("true");
+        ended.wait().expect("its end");
+        let delay = Duration::from_secs(1);
+        let handler = CoalesceHandler::new(Arena::create(delay).expect("an arena"), delay);
+        handler.arena.map.region(0).head.store(1 << 32 | 5, Relaxed);
+        handler.arena.map.header().owners[0].store(ended.id(), Relaxed);
+        (handler, ended.id())
+    }
+
+    #[test]
+    fn slots_are_freed_without_an_exit_stop() {
+        let mut tracees = Tracees::new(1, None).expect("a timer");
+        let (mut handler, pid) = with_ended_owner();
+        tracees.processes.insert(pid, TracedProcess::new(pid));
+        handler.on_tick(&mut tracees, 0);
+        assert!(
+            handler.arena.owned_slots().len() == 1 && tracees.limitations.is_empty(),
+            "its exit stop comes"
+        );
+        handler.on_reaped(&mut tracees, pid);
+        let lost = format!("5 gathered bytes of process {pid} are lost: it was killed");
+        assert!(
+            handler.arena.owned_slots().is_empty() && tracees.limitations.contains(&lost),
+            "it is reaped"
+        );
+
+        let mut tracees = Tracees::new(1, None).expect("a timer");
+        let (mut handler, pid) = with_ended_owner();
+        handler.on_tick(&mut tracees, 0);
+        let lost = format!("5 gathered bytes of process {pid} are lost: it was killed");
+        assert!(
+            handler.arena.owned_slots().is_empty() && tracees.limitations.contains(&lost),
+            "it is not traced"
+        );
     }
 }

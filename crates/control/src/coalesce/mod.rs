@@ -87,24 +87,14 @@ impl Arena {
     }
 
     /// Drains the regions of `pid`, which must be in its exit stop under the calling thread. Writes its gathered bytes
-    /// to their open files, moves offsets back by its read-ahead bytes, and frees its slots.
+    /// to their open files, moves offsets back by its read-ahead bytes, and frees its slots. The bytes of a slot that has the
+    /// number of `pid` by mistake are of another process, and are not written.
     pub fn drain(&mut self, pid: u32) -> ArenaDrain {
         let mut drained = ArenaDrain::default();
         for (slot, _) in self.owned_slots().into_iter().filter(|(_, owner)| *owner == pid) {
             let region = self.map.region(slot);
-            region.complete(interrupted_call(pid, region));
-            match return_read_ahead(pid, region) {
-                Ok(bytes) => drained.returned += bytes,
-                Err(error) => drained.unreturned = Some(error),
-            }
-            if region.pending_len() > 0 {
-                let (written, error) = write_pending(ProcessIdentity::of(pid), region, EXIT_WRITE_TIMEOUT);
-                drained.written += written;
-                drained.left = error.map(|why| UnwrittenBytes {
-                    fd: region.out_fd.load(Relaxed),
-                    bytes: region.pending_bytes(),
-                    why,
-                });
+            if maps_arena(pid, self.identity) {
+                drain_region(pid, region, &mut drained);
             }
             drained.unreported = drained.unreported.or(region.unreported_error());
             self.free(slot);
@@ -138,12 +128,13 @@ impl Arena {
         written
     }
 
-    /// Frees the slots of processes that have ended. Returns a sentence for each that died with gathered bytes, because
-    /// without an exit stop nothing can write them, and for each that has not got an error.
-    pub fn free_ended(&mut self) -> Vec<String> {
+    /// Frees the slots of processes that have ended, except those of which `has_exit_stop` is true, which are drained there. Returns a
+    /// sentence for each that died with gathered bytes, because without an exit stop nothing can write them, and for each that has
+    /// not got an error.
+    pub fn free_ended(&mut self, has_exit_stop: impl Fn(u32) -> bool) -> Vec<String> {
         let mut losses = Vec::new();
         for (slot, owner) in self.owned_slots() {
-            if is_alive(owner) {
+            if has_exit_stop(owner) || is_alive(owner) {
                 continue;
             }
             let lost = self.map.region(slot).pending_len();
@@ -204,6 +195,24 @@ impl Arena {
         self.map.region(slot).clear();
         self.map.header().owners[slot].store(0, Release);
         self.ages.remove(&slot);
+    }
+}
+
+/// Drains the region of a process in its exit stop, as [`Arena::drain`].
+fn drain_region(pid: u32, region: &ArenaRegion, drained: &mut ArenaDrain) {
+    region.complete(interrupted_call(pid, region));
+    match return_read_ahead(pid, region) {
+        Ok(bytes) => drained.returned += bytes,
+        Err(error) => drained.unreturned = Some(error),
+    }
+    if region.pending_len() > 0 {
+        let (written, error) = write_pending(ProcessIdentity::of(pid), region, EXIT_WRITE_TIMEOUT);
+        drained.written += written;
+        drained.left = error.map(|why| UnwrittenBytes {
+            fd: region.out_fd.load(Relaxed),
+            bytes: region.pending_bytes(),
+            why,
+        });
     }
 }
 
@@ -325,6 +334,27 @@ mod tests {
         // A program stores the bytes right after the tick at 0.
         arena.map.region(0).head.store(1 << 32 | 5, Relaxed);
         assert_eq!([100, 200, 300].map(|now_us| arena.is_due(0, now_us)), [false, false, true]);
+    }
+
+    /// The table of owners can name a process that gathers nothing, after the reuse of its number.
+    #[test]
+    fn the_bytes_of_another_process_are_not_written() {
+        let (mut arena, out) =
+            (Arena::create(Duration::from_secs(1)).expect("an arena"), tempfile::NamedTempFile::new());
+        let out = out.expect("a file");
+        let mut command = std::process::Command::new("sleep");
+        command.arg("60").stdout(out.reopen().expect("the file"));
+        let mut victim = command.spawn().expect("sleep");
+        let region = arena.map.region(0);
+        region.out_fd.store(1, Relaxed);
+        region.out_limit.store(100, Relaxed);
+        region.head.store(1 << 32 | 5, Relaxed);
+        arena.map.header().owners[0].store(victim.id(), Relaxed);
+        let drained = arena.drain(victim.id());
+        victim.kill().and_then(|()| victim.wait()).expect("its end");
+        assert!(drained.written == 0 && drained.left.is_none(), "{drained:?}");
+        assert_eq!(std::fs::read(out.path()).expect("the file"), b"");
+        assert!(arena.owned_slots().is_empty());
     }
 
     #[test]

@@ -24,9 +24,9 @@ impl ArenaTicker {
             let mut losses = Vec::new();
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
                 arena.tick(now_ns() / 1000);
-                losses.extend(arena.free_ended());
+                losses.extend(arena.free_ended(|_| false));
             }
-            losses.extend(arena.free_ended());
+            losses.extend(arena.free_ended(|_| false));
             arena.close();
             losses
         };
