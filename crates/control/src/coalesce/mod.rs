@@ -26,6 +26,9 @@ use layout::{ArenaMapping, ArenaRegion};
 /// The longest wait for a full pipe or socket at an exit: short for a user who waits for the command's end.
 const EXIT_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// MAX_READ_AHEAD of gather.h. A program can store any number.
+const MAX_READ_AHEAD: u64 = 65536;
+
 /// Gathered bytes that their file did not take.
 #[derive(Debug)]
 pub struct UnwrittenBytes {
@@ -308,6 +311,9 @@ fn return_read_ahead(pid: u32, region: &ArenaRegion) -> io::Result<u64> {
     if unread == 0 {
         return Ok(0);
     }
+    if unread > MAX_READ_AHEAD {
+        return Err(io::Error::other("the process has changed their number"));
+    }
     let file = duplicate(pid, region.in_fd.load(Relaxed))?;
     let (end, offset) = (region.in_end.load(Relaxed), rustix::fs::tell(&file)?);
     // The program was killed after it had moved the offset, and before it noted that.
@@ -374,5 +380,7 @@ mod tests {
         assert_eq!(returned_from(60), (Ok(40), 20));
         assert_eq!(returned_from(20), (Ok(0), 20), "the program had moved it");
         assert_eq!(returned_from(30), (Err("another process has moved it".into()), 30));
+        region.complete(Some((InterruptedCall::Read, (1 << 63) - 40)));
+        assert_eq!(returned_from(60), (Err("the process has changed their number".into()), 60));
     }
 }
