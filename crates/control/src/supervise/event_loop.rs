@@ -12,8 +12,8 @@ use weir_sys::launch::GatedCommand;
 use weir_sys::limits;
 use weir_sys::memory::silent_processes;
 use weir_sys::proc;
-use weir_sys::ptrace;
 use weir_sys::ptrace::held_exit::HeldExit;
+use weir_sys::ptrace::{self, PtraceStop};
 use weir_sys::signals;
 
 use super::SuperviseError;
@@ -39,7 +39,7 @@ const ROOT_NS: u64 = 10_000_000;
 /// end at about the same time.
 const GRACE_NS: u64 = 20_000_000;
 
-/// How long weir rescues the bytes of processes that it has killed: a little longer than a rescue waits for a reader.
+/// How long weir waits for the end of killed processes: a little longer than a rescue waits for a reader.
 const KILLED_GRACE_NS: u64 = 7_000_000_000;
 
 /// The most processes that are named.
@@ -168,8 +168,8 @@ impl Supervisor {
         *self.grace_until_ns.get_or_insert_with(|| now_ns() + GRACE_NS)
     }
 
-    /// Returns whether processes run on after the command that may end by themselves in a moment, or that weir has killed.
-    fn gives_grace(&mut self) -> bool {
+    /// Returns whether processes run on after the command that may end by themselves in a moment, that are killed, or that weir has killed.
+    pub(super) fn gives_grace(&mut self) -> bool {
         let until_ns = self.grace_until_ns();
         if self.services().is_empty() {
             return false;
@@ -182,7 +182,18 @@ impl Supervisor {
             self.grace_until_ns = Some(now_ns() + KILLED_GRACE_NS);
             return true;
         }
-        now_ns() < until_ns && !left.is_empty()
+        let most_ns = if self.has_killed_the_rest { until_ns } else { until_ns + KILLED_GRACE_NS };
+        let now = now_ns();
+        !left.is_empty() && (now < until_ns || now < most_ns && left.iter().any(|pid| self.is_ending(*pid)))
+    }
+
+    /// Returns whether a process is killed, or weir has not handled an exit stop of it yet: its bytes would be lost.
+    fn is_ending(&self, pid: u32) -> bool {
+        let is_exit =
+            |tid: u32, stop: &PtraceStop| stop.tid == tid && stop.status >> 16 == libc::PTRACE_EVENT_EXIT;
+        let has_deferred = |tid: u32| self.tracees.deferred_stops.iter().any(|stop| is_exit(tid, stop));
+        let mut live = self.tracees.live_threads(pid);
+        live.any(|tid| proc::is_killed(tid) || ptrace::has_exit_stop(tid) || has_deferred(tid))
     }
 
     /// Returns whether a process is held at its end, for example until the reader of a full pipe makes room for its pending bytes. Its

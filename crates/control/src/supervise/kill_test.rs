@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
 use weir_sys::launch;
 use weir_sys::ptrace::held_exit::HeldExit;
@@ -90,10 +91,35 @@ fn a_killed_process_is_not_held_for_an_early_write() {
 struct ExitCounter(Arc<AtomicU32>);
 
 impl LifecycleHandler for ExitCounter {
+    fn service(&self) -> Option<&'static str> {
+        Some("counted")
+    }
+
     fn on_exit(&mut self, _tracees: &mut Tracees, _pid: u32, _tid: u32, _status: i32) -> bool {
         self.0.fetch_add(1, Relaxed);
         true
     }
+}
+
+/// The grace can end while weir handles the exit of another process.
+#[test]
+fn the_grace_lasts_until_a_killed_process_is_handled() {
+    let exits = Arc::new(AtomicU32::new(0));
+    let (mut supervisor, pid) = stopped_command(vec![Box::new(ExitCounter(Arc::clone(&exits)))]);
+    supervisor.tracees.processes.get_mut(&pid).expect("its process").before_exec = false;
+    assert!(supervisor.gives_grace(), "it may end in a moment");
+    std::thread::sleep(Duration::from_millis(30));
+    assert!(!supervisor.gives_grace(), "it runs on");
+    kill(pid);
+    assert!(supervisor.gives_grace(), "its exit stop is queued");
+    let stop = ptrace::wait_for(pid).expect("a stop").expect("no signal");
+    supervisor.tracees.deferred_stops.push_back(stop);
+    assert!(supervisor.gives_grace(), "weir has queued it");
+    supervisor.tracees.deferred_stops.clear();
+    supervisor.on_stop(stop);
+    assert_eq!(exits.load(Relaxed), 1);
+    reap(pid);
+    assert!(!supervisor.gives_grace(), "its exit is handled");
 }
 
 /// A thread that was just made when its process was killed can become known after all others have ended. A second rescue of

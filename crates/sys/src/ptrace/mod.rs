@@ -317,12 +317,23 @@ pub fn try_wait() -> Option<PtraceStop> {
 
 /// Returns whether a tracee has a stop that was not waited for yet. The stop is not consumed.
 pub fn has_stop(tid: u32) -> bool {
+    next_status(tid).is_some()
+}
+
+/// As [`has_stop`], for an exit stop.
+pub fn has_exit_stop(tid: u32) -> bool {
+    next_status(tid) == Some(libc::SIGTRAP | libc::PTRACE_EVENT_EXIT << 8)
+}
+
+/// Returns the si_status (waitid(2)) of a stop or end of a tracee that was not waited for yet.
+fn next_status(tid: u32) -> Option<i32> {
     // SAFETY: zeroed is a valid siginfo_t, which the call fills.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let options =
             libc::WSTOPPED | libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
-        libc::waitid(libc::P_PID, tid, &mut info, options) == 0 && info.si_pid() != 0
+        let is_filled = libc::waitid(libc::P_PID, tid, &mut info, options) == 0 && info.si_pid() != 0;
+        is_filled.then(|| info.si_status())
     }
 }
 
