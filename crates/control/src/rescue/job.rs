@@ -72,6 +72,9 @@ impl RescueJob {
                 }
                 match error {
                     None if self.written == self.bytes.len() => return true,
+                    None if tracees.saves_at_once => {
+                        "a signal has ended weir before it took them".to_string()
+                    }
                     None if now_ns() < self.last_progress_ns + WRITE_TIMEOUT_NS => return false,
                     None => "it took no bytes for 5 s".to_string(),
                     Some(error) if save::has_no_reader(self.rescued.exit, &error) => {

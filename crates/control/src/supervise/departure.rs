@@ -1,5 +1,5 @@
-//! The time after the command's end in which weir stays for descendants that have not written the bytes that weir wrote ahead of
-//! them: without their tracer they would write these bytes a second time.
+//! The time after the command's end in which weir stays for descendants: for those that have not written the bytes that weir wrote ahead
+//! of them, which they would write a second time without their tracer, and for the rescue of those that have ended.
 
 use weir_sys::clock::now_ns;
 use weir_sys::{hang_guard, proc, signals};
@@ -74,6 +74,22 @@ impl Supervisor {
         true
     }
 
+    /// Returns whether a process is held at its end, for example until the reader of a full pipe makes room for its pending bytes. Its
+    /// parent may have ended: `timeout -s KILL` kills itself, too. A rescue ends by itself when the reader makes no room for some
+    /// seconds. Says so after a while. After the second signal no rescue waits for a reader any more.
+    pub(super) fn stays_for_exits(&mut self) -> bool {
+        if self.deferred_exits.is_empty() {
+            return false;
+        }
+        let departure = self.departure.get_or_insert_with(Departure::new);
+        self.tracees.saves_at_once = departure.new_requests() >= SIGNALS_TO_LEAVE;
+        if departure.is_time_to_say() {
+            let labels = self.deferred_exits.iter().map(|exit| proc::label(exit.pid));
+            labels.for_each(|label| hang_guard::report(&slow_reader_sentence(&label)));
+        }
+        true
+    }
+
     fn bytes_ahead(&self, pid: u32) -> usize {
         self.tracees.written_ahead.streams(pid).map(|one| one.bytes.len()).sum()
     }
@@ -93,4 +109,11 @@ impl Supervisor {
             "{label}: {bytes} bytes that were written early will be written twice, because a signal has ended weir"
         )
     }
+}
+
+fn slow_reader_sentence(label: &str) -> String {
+    format!(
+        "{label} has ended, and the reader of its output is slow: weir stays until its pending bytes are written; the second \
+         Ctrl-C or SIGTERM saves the rest of them in a file"
+    )
 }

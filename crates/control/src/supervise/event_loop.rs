@@ -132,8 +132,7 @@ impl Supervisor {
     }
 
     fn handle_events(&mut self) -> Result<(), SuperviseError> {
-        while self.exit.is_none() || self.stays_for_bytes() || self.gives_grace() || self.has_deferred_exit()
-        {
+        while self.exit.is_none() || self.stays_for_bytes() || self.gives_grace() || self.stays_for_exits() {
             self.handle_timers();
             if let Some(stop) = self.tracees.deferred_stops.pop_front() {
                 self.on_stop(stop);
@@ -194,13 +193,6 @@ impl Supervisor {
         let has_deferred = |tid: u32| self.tracees.deferred_stops.iter().any(|stop| is_exit(tid, stop));
         let mut live = self.tracees.live_threads(pid);
         live.any(|tid| proc::is_killed(tid) || ptrace::has_exit_stop(tid) || has_deferred(tid))
-    }
-
-    /// Returns whether a process is held at its end, for example until the reader of a full pipe makes room for its pending bytes. Its
-    /// parent may have ended: `timeout -s KILL` kills itself, too.
-    fn has_deferred_exit(&self) -> bool {
-        let until_ns = self.grace_until_ns.map_or(u64::MAX, |until_ns| until_ns + KILLED_GRACE_NS);
-        !self.deferred_exits.is_empty() && now_ns() < until_ns
     }
 
     /// Returns whether weir kills the rest now: the end of process 1 kills all processes of its PID namespace (pid_namespaces(7)),

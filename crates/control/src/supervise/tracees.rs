@@ -42,6 +42,8 @@ pub struct Tracees {
     pub(crate) timer: WaitTimer,
     /// The command has ended, and no bytes of its descendants are written early any more.
     pub(crate) is_leaving: bool,
+    /// The user wants weir to end: a rescue saves what its file does not take now.
+    pub(crate) saves_at_once: bool,
 }
 
 impl Tracees {
@@ -61,6 +63,7 @@ impl Tracees {
             save_in,
             timer: WaitTimer::new()?,
             is_leaving: false,
+            saves_at_once: false,
         };
         set_search_time(SEARCH_TIME);
         Ok(tracees)
