@@ -371,6 +371,8 @@ fn processes_that_run_on_are_named() {
             ),
         "{both}"
     );
+    let forks = of(&["--fix-fork"], background);
+    assert!(forks.ends_with(": its pending bytes are no longer written once at a fork\n"), "{forks}");
     let gathered = of(&["--coalesce"], background);
     assert!(
         cfg!(not(target_arch = "x86_64")) || gathered.ends_with("its pending bytes are no longer gathered\n"),

@@ -13,9 +13,16 @@ use crate::supervise::{Fork, LifecycleHandler, Tracees};
 /// would wait longer, but a child may have work that does not concern the file.
 const FULL_FILE_NS: u64 = 1_000_000_000;
 
-pub(crate) struct ForkHandler;
+pub(crate) struct ForkHandler {
+    /// The user has asked for it: it is not only a part of `--max-delay`.
+    pub is_requested: bool,
+}
 
 impl LifecycleHandler for ForkHandler {
+    fn service(&self) -> Option<&'static str> {
+        self.is_requested.then_some("written once at a fork")
+    }
+
     fn on_fork(&mut self, tracees: &mut Tracees, fork: &Fork) -> bool {
         let Fork { parent, child, .. } = *fork;
         if fork.shares_memory || !tracees.has_inherited_bytes(child) {

@@ -114,7 +114,7 @@ fn with_own_handlers(
     }
     // After a fork weir cannot know which process writes the common bytes, and would write both copies early.
     if options.fix_fork || options.max_delay.is_some() {
-        handlers.push(Box::new(ForkHandler));
+        handlers.push(Box::new(ForkHandler { is_requested: options.fix_fork }));
     }
     if options.rescue {
         handlers.push(Box::new(RescueHandler::default()));
