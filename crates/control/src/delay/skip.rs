@@ -52,7 +52,7 @@ impl SkippedCall {
     pub fn requested(&self, tid: u32) -> (i32, Vec<(u64, u64)>, u64) {
         let segments = match &self.saved_vector {
             Some((_, saved)) => iovec::parse(saved),
-            None if self.args[2] <= MAX_SEGMENTS as u64 && self.is_vector => {
+            None if self.is_vector => {
                 write_segments(&ProcessMemory { pid: tid }, libc::SYS_writev, &self.args)
             }
             None => vec![(self.args[1], self.args[2])],
@@ -92,16 +92,22 @@ pub(crate) fn at_entry(tracees: &mut Tracees, tid: u32) -> Option<SkippedCall> {
     }
     let is_vector = number == libc::SYS_writev;
     let has_all = !is_vector || args[2] <= MAX_SEGMENTS as u64;
-    let suppressed = skipped_bytes == requested_bytes && has_all;
+    let mut suppressed = skipped_bytes == requested_bytes && has_all;
     let mut saved_vector = None;
-    if suppressed {
-        registers::replace_syscall(tid, -1, &args, requested_bytes as i64);
-    } else if number == libc::SYS_write {
-        let [fd, from, bytes, ..] = args;
-        let rest = [fd, from + skipped_bytes, bytes - skipped_bytes, args[3], args[4], args[5]];
-        registers::replace_syscall(tid, number, &rest, 0);
-    } else {
-        saved_vector = Some(shorten_vector(tid, &memory, &args, &segments, skipped_bytes));
+    if is_vector && !suppressed {
+        saved_vector = shorten_vector(tid, &memory, &args, &segments, skipped_bytes);
+    }
+    if saved_vector.is_none() {
+        // Of a vector in memory that weir cannot change, the call writes the rest of one segment: a short write.
+        let rest = rest_of_segment(&segments, skipped_bytes);
+        suppressed = rest.is_none();
+        match rest {
+            Some((from, bytes)) => {
+                let rest = [args[0], from, bytes, args[3], args[4], args[5]];
+                registers::replace_syscall(tid, libc::SYS_write, &rest, 0);
+            }
+            None => registers::replace_syscall(tid, -1, &args, skipped_bytes as i64),
+        }
     }
     Some(SkippedCall { args, skipped_bytes, suppressed, position_offset: 0, is_vector, saved_vector })
 }
@@ -193,20 +199,47 @@ fn find_written_ahead(
     None
 }
 
-/// Removes the skipped bytes from a vector in the program's memory. Returns its address and former bytes.
+/// Returns the rest of the first segment that has more than the skipped bytes; None if there is none.
+fn rest_of_segment(segments: &[(u64, u64)], mut skipped_bytes: u64) -> Option<(u64, u64)> {
+    segments.iter().find_map(|(address, length)| {
+        let skipped = skipped_bytes.min(*length);
+        skipped_bytes -= skipped;
+        (skipped < *length).then_some((address + skipped, length - skipped))
+    })
+}
+
+/// Removes the skipped bytes from a vector in the program's memory. Returns its address and former bytes; None if the memory
+/// cannot be changed.
 fn shorten_vector(
     tid: u32,
     memory: &ProcessMemory,
     args: &[u64; 6],
     segments: &[(u64, u64)],
     mut skipped_bytes: u64,
-) -> (u64, Vec<u8>) {
+) -> Option<(u64, Vec<u8>)> {
     let before = memory.bytes(args[1], segments.len() * IOVEC_BYTES);
     let after = iovec::to_bytes(segments.iter().map(|(address, length)| {
         let skipped = skipped_bytes.min(*length);
         skipped_bytes -= skipped;
         (address + skipped, length - skipped)
     }));
-    ptrace::write_memory(tid, args[1], &after);
-    (args[1], before)
+    let is_changed = ptrace::write_memory(tid, args[1], &after);
+    if !is_changed {
+        // A part of it may be changed.
+        ptrace::write_memory(tid, args[1], &before);
+    }
+    is_changed.then_some((args[1], before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_of_a_segment_follows_the_skipped_bytes() {
+        let segments = [(1000, 10), (2000, 0), (3000, 10)];
+        let rest = [0, 4, 10, 13, 20].map(|skipped| rest_of_segment(&segments, skipped));
+        let expected = [Some((1000, 10)), Some((1004, 6)), Some((3000, 10)), Some((3003, 7)), None];
+        assert_eq!(rest, expected);
+    }
 }
