@@ -90,9 +90,7 @@ fn save_unwritten(tracees: &mut Tracees, pid: u32, tid: u32, exit: Exit, left: &
     };
     let why = weir_sys::error::errno_text(&left.why);
     save::save_or_report(tracees, &mut rescued, save::owner_of(tid), &left.bytes, why);
-    if rescued.bytes > 0 {
-        tracees.rescued.push(rescued);
-    }
+    tracees.add_rescued(rescued);
 }
 
 #[cfg(test)]

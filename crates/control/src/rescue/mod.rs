@@ -194,10 +194,7 @@ impl Rescue {
             if !job.advance(tracees) {
                 return Some(Rescue::Writing(jobs));
             }
-            let rescued = jobs.remove(0).rescued;
-            if rescued.bytes > 0 {
-                tracees.rescued.push(rescued);
-            }
+            tracees.add_rescued(jobs.remove(0).rescued);
         }
         None
     }

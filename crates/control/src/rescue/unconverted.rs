@@ -27,8 +27,6 @@ pub(super) fn save(tracees: &mut Tracees, pid: u32, tid: u32, status: i32) {
             saved: None,
         };
         save::save_or_report(tracees, &mut rescued, save::owner_of(tid), bytes, WHY.into());
-        if rescued.bytes > 0 {
-            tracees.rescued.push(rescued);
-        }
+        tracees.add_rescued(rescued);
     }
 }

@@ -289,7 +289,7 @@ impl Supervisor {
         let detached = self.tracees.detached_sentence();
         let unserved = self.unserved_sentence();
         let silent = silent_processes().into_iter().chain(late_writes::sentences()).chain(detached);
-        let silent = silent.chain(unserved);
+        let silent = silent.chain(unserved).chain(self.tracees.unlisted_sentences());
         RunOutcome {
             exit: self.exit.unwrap_or(Exit::Code(0)),
             rescued: self.tracees.rescued,

@@ -22,6 +22,7 @@ mod kill_test;
 mod lifecycle;
 mod other_tracers;
 mod pending_streams;
+mod results;
 mod stops;
 pub(crate) mod tracee;
 pub(crate) mod tracees;

@@ -14,6 +14,7 @@ use weir_walkers::set_search_time;
 #[cfg(target_arch = "x86_64")]
 use super::final_state::ResumedThread;
 use super::fork_copies::WrittenCopy;
+use super::results::UnlistedResults;
 use super::tracee::{TracedProcess, TracedThread, TraceeState};
 use crate::delay::ahead_table::AheadTable;
 
@@ -35,6 +36,7 @@ pub struct Tracees {
     pub(super) written_copies: Vec<WrittenCopy>,
     pub(crate) rescued: Vec<RescuedBytes>,
     pub(crate) limitations: BTreeSet<String>,
+    pub(super) unlisted: UnlistedResults,
     /// The processes from which weir has detached because another program traces them, with their names.
     pub(super) detached_for_tracers: BTreeMap<u32, String>,
     /// As [`super::SuperviseOptions::save_in`].
@@ -59,6 +61,7 @@ impl Tracees {
             written_copies: Vec::new(),
             rescued: Vec::new(),
             limitations: BTreeSet::new(),
+            unlisted: UnlistedResults::default(),
             detached_for_tracers: BTreeMap::new(),
             save_in,
             timer: WaitTimer::new()?,
@@ -75,11 +78,6 @@ impl Tracees {
             process.memory_owner == **pid && !process.before_exec && !process.detaching
         };
         self.processes.iter().filter(own).map(|(pid, _)| *pid).collect()
-    }
-
-    /// Adds a sentence to the outcome's limitations, unless it is there.
-    pub fn add_limitation(&mut self, sentence: String) {
-        self.limitations.insert(sentence);
     }
 
     /// Returns a thread of the process that has not reached its exit stop: the leader if possible.
