@@ -1,12 +1,14 @@
 //! `--coalesce`: writes the bytes in the arena when their process dies, or when they are old.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use weir_model::run::RescuedBytes;
 use weir_model::trace::Exit;
+use weir_sys::clock::now_ns;
 use weir_sys::proc;
 
-use super::{Arena, UnwrittenBytes};
+use super::{Arena, ArenaDrain, EXIT_WRITE_TIMEOUT, UnwrittenBytes};
 use crate::rescue::{self, save};
 use crate::supervise::{LifecycleHandler, Tracees};
 
@@ -14,12 +16,15 @@ use crate::supervise::{LifecycleHandler, Tracees};
 pub struct CoalesceHandler {
     arena: Arena,
     interval: Duration,
+    /// The drains of processes in their exit stop that wait for the reader of a full pipe, with the end of each wait in ns.
+    waiting: HashMap<u32, (ArenaDrain, u64)>,
 }
 
 impl CoalesceHandler {
     /// Makes a handler for an arena with this delay.
     pub fn new(arena: Arena, delay: Duration) -> CoalesceHandler {
-        CoalesceHandler { arena, interval: (delay / 4).max(Duration::from_millis(1)) }
+        let interval = (delay / 4).max(Duration::from_millis(1));
+        CoalesceHandler { arena, interval, waiting: HashMap::new() }
     }
 
     /// Frees the slots of ended processes whose exit stop weir does not see, because another program traces them.
@@ -49,6 +54,7 @@ impl LifecycleHandler for CoalesceHandler {
     }
 
     fn on_reaped(&mut self, tracees: &mut Tracees, pid: u32) {
+        self.waiting.remove(&pid);
         // A process that is killed at the moment of its resume can leave out its exit stop.
         let losses = self.arena.free_ended(|owner| owner != pid);
         losses.into_iter().for_each(|loss| tracees.add_limitation(loss));
@@ -56,7 +62,13 @@ impl LifecycleHandler for CoalesceHandler {
 
     fn on_exit(&mut self, tracees: &mut Tracees, pid: u32, tid: u32, status: i32) -> bool {
         let exit = Exit::of_status(status);
-        let drained = self.arena.drain(pid);
+        let begin = || (ArenaDrain::default(), now_ns() + EXIT_WRITE_TIMEOUT.as_nanos() as u64);
+        let (mut drained, until_ns) = self.waiting.remove(&pid).unwrap_or_else(begin);
+        let is_last = tracees.saves_at_once || now_ns() >= until_ns;
+        if !self.arena.advance_drain(pid, &mut drained, is_last) {
+            self.waiting.insert(pid, (drained, until_ns));
+            return false;
+        }
         if let Some(error) = drained.unreturned {
             tracees.add_limitation(format!(
                 "process {pid} ({}) has read bytes ahead that its program did not use, and the offset of the file could not be \

@@ -110,6 +110,12 @@ impl ArenaRegion {
         }
     }
 
+    /// Notes that all calls of a dead owner are complete and its read-ahead bytes returned: a second drain does neither again.
+    pub fn settle_calls(&self) {
+        self.unnoted_end.store(0, Relaxed);
+        self.in_length.store(0, Relaxed);
+    }
+
     /// Empties the region for its next owner.
     pub fn clear(&self) {
         self.head.store(0, Relaxed);

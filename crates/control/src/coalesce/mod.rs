@@ -3,6 +3,7 @@
 //! Weir writes the bytes that a dead process leaves in the arena, and those that are too old. native/preload/arena.h
 //! defines the protocol.
 
+mod exit_drain;
 pub(crate) mod handler;
 mod layout;
 mod shared_memory;
@@ -15,45 +16,16 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-use rustix::fs::SeekFrom;
-use weir_sys::foreign_descriptors::duplicate;
 use weir_sys::proc;
 use weir_sys::process_identity::ProcessIdentity;
 
 use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
+use exit_drain::drain_region;
+pub use exit_drain::{ArenaDrain, UnwrittenBytes};
 use layout::{ArenaMapping, ArenaRegion};
 
 /// The longest wait for a full pipe or socket at an exit: short for a user who waits for the command's end.
-const EXIT_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// MAX_READ_AHEAD of gather.h. A program can store any number.
-const MAX_READ_AHEAD: u64 = 65536;
-
-/// Gathered bytes that their file did not take.
-#[derive(Debug)]
-pub struct UnwrittenBytes {
-    /// The descriptor in the process.
-    pub fd: i32,
-    #[allow(missing_docs)]
-    pub bytes: Vec<u8>,
-    /// The error of the write.
-    pub why: io::Error,
-}
-
-/// The result of draining a process at its exit.
-#[derive(Debug, Default)]
-pub struct ArenaDrain {
-    /// Gathered bytes that weir wrote.
-    pub written: u64,
-    /// Read-ahead bytes by which weir moved the file's offset back.
-    pub returned: u64,
-    /// Gathered bytes that weir could not write.
-    pub left: Option<UnwrittenBytes>,
-    /// Why weir could not move the offset back.
-    pub unreturned: Option<io::Error>,
-    /// The error of a write of gathered bytes, which no call of the program has returned.
-    pub unreported: Option<io::Error>,
-}
+pub(crate) const EXIT_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The time since which a region has had pending bytes.
 struct SlotAge {
@@ -91,18 +63,31 @@ impl Arena {
 
     /// Drains the regions of `pid`, which must be in its exit stop under the calling thread. Writes its gathered bytes
     /// to their open files, moves offsets back by its read-ahead bytes, and frees its slots. The bytes of a slot that has the
-    /// number of `pid` by mistake are of another process, and are not written.
+    /// number of `pid` by mistake are of another process, and are not written. Waits for the reader of a full pipe.
     pub fn drain(&mut self, pid: u32) -> ArenaDrain {
-        let mut drained = ArenaDrain::default();
-        for (slot, _) in self.owned_slots().into_iter().filter(|(_, owner)| *owner == pid) {
-            let region = self.map.region(slot);
-            if maps_arena(pid, self.identity) {
-                drain_region(pid, region, &mut drained);
-            }
-            drained.unreported = drained.unreported.or(region.unreported_error());
-            self.free(slot);
+        const PAUSE: Duration = Duration::from_millis(1);
+        let (mut drained, deadline) = (ArenaDrain::default(), Instant::now() + EXIT_WRITE_TIMEOUT);
+        while !self.advance_drain(pid, &mut drained, Instant::now() >= deadline) {
+            std::thread::sleep(PAUSE);
         }
         drained
+    }
+
+    /// Goes on with [`Arena::drain`] as far as possible without waiting. Returns whether it is finished, which it always is with `is_last`.
+    pub(crate) fn advance_drain(&mut self, pid: u32, drained: &mut ArenaDrain, is_last: bool) -> bool {
+        let mut is_finished = true;
+        drained.left = None;
+        for (slot, _) in self.owned_slots().into_iter().filter(|(_, owner)| *owner == pid) {
+            let region = self.map.region(slot);
+            let is_full = maps_arena(pid, self.identity) && drain_region(pid, region, drained);
+            if is_full && !is_last {
+                is_finished = false;
+                continue;
+            }
+            drained.unreported = drained.unreported.take().or(region.unreported_error());
+            self.free(slot);
+        }
+        is_finished
     }
 
     /// Writes bytes that are older than the delay, for programs that make no call meanwhile. Never blocks: the next
@@ -178,7 +163,7 @@ impl Arena {
         // The owner may have emptied the region since `is_due`. It then needs no lock to begin with another descriptor.
         let is_pending = region.pending_len() > 0;
         let written = match is_pending && maps_arena(owner, self.identity) {
-            true => write_pending(process, region, Duration::ZERO).0,
+            true => write_pending(process, region).0,
             false => 0,
         };
         region.lock.store(0, Release);
@@ -201,24 +186,6 @@ impl Arena {
     }
 }
 
-/// Drains the region of a process in its exit stop, as [`Arena::drain`].
-fn drain_region(pid: u32, region: &ArenaRegion, drained: &mut ArenaDrain) {
-    region.complete(interrupted_call(pid, region));
-    match return_read_ahead(pid, region) {
-        Ok(bytes) => drained.returned += bytes,
-        Err(error) => drained.unreturned = Some(error),
-    }
-    if region.pending_len() > 0 {
-        let (written, error) = write_pending(ProcessIdentity::of(pid), region, EXIT_WRITE_TIMEOUT);
-        drained.written += written;
-        drained.left = error.map(|why| UnwrittenBytes {
-            fd: region.out_fd.load(Relaxed),
-            bytes: region.pending_bytes(),
-            why,
-        });
-    }
-}
-
 /// Returns a sentence about an error that the program could not get.
 fn unreported(process: &str, why: &io::Error) -> String {
     let why = weir_sys::error::errno_text(why);
@@ -232,14 +199,9 @@ fn is_alive(pid: u32) -> bool {
     proc::status(pid).is_some_and(|status| !status.state.starts_with(['Z', 'X']))
 }
 
-/// Writes pending bytes of a region, and notes each piece at once. Waits for a reader until `timeout` is over. Returns the
-/// number of bytes written, and an error if bytes are left. The caller holds the region's lock, or its owner is dead.
-fn write_pending(
-    owner: ProcessIdentity,
-    region: &ArenaRegion,
-    timeout: Duration,
-) -> (u64, Option<io::Error>) {
-    const PAUSE: Duration = Duration::from_millis(1);
+/// Writes pending bytes of a region without waiting, and notes each piece at once. Returns the number of bytes written, and an error
+/// if bytes are left: EAGAIN for a full pipe. The caller holds the region's lock, or its owner is dead.
+fn write_pending(owner: ProcessIdentity, region: &ArenaRegion) -> (u64, Option<io::Error>) {
     let thread = TargetThread::new(owner.pid());
     let file = match ForeignFile::open(&thread, region.out_fd.load(Relaxed), &[]) {
         Ok(file) => file,
@@ -250,7 +212,7 @@ fn write_pending(
     if !owner.is_current() {
         return (0, Some(io::Error::from_raw_os_error(libc::ESRCH)));
     }
-    let (deadline, mut written) = (Instant::now() + timeout, 0);
+    let mut written = 0;
     loop {
         let mut bytes = region.pending_bytes();
         if bytes.is_empty() {
@@ -263,8 +225,7 @@ fn write_pending(
         match outcome.error {
             Some(error) => return (written, Some(error)),
             None if outcome.written > 0 => {}
-            None if Instant::now() >= deadline => return (written, Some(rustix::io::Errno::AGAIN.into())),
-            None => std::thread::sleep(PAUSE),
+            None => return (written, Some(rustix::io::Errno::AGAIN.into())),
         }
     }
 }
@@ -280,58 +241,10 @@ fn maps_arena(pid: u32, (device, inode): (u64, u64)) -> bool {
     })
 }
 
-/// Returns the read or write that the kernel has made for the region, and that the dying process could not note.
-///
-/// Register r8 of weir_counted_call holds the address of the counter, which distinguishes a write from a read. The system call's
-/// number does not: if an interrupt stopped the process after the call, as the signal itself mostly does, orig_rax is -1.
-#[cfg(target_arch = "x86_64")]
-fn interrupted_call(pid: u32, region: &ArenaRegion) -> Option<(layout::InterruptedCall, u64)> {
-    // SAFETY: zero is a valid value of every field of user_regs_struct.
-    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-    // SAFETY: PTRACE_GETREGS fills the struct in the fourth argument.
-    let result = unsafe { libc::ptrace(libc::PTRACE_GETREGS, pid as i32, 0, &raw mut registers) };
-    let unnoted = region.unnoted_begin.load(Relaxed)..region.unnoted_end.load(Relaxed);
-    if result != 0 || !unnoted.contains(&registers.rip) {
-        return None;
-    }
-    let bytes = u64::try_from(registers.rax as i64).ok()?;
-    layout::InterruptedCall::of_counter(registers.r8).map(|call| (call, bytes))
-}
-
-/// Returns None: other architectures gather no calls.
-#[cfg(not(target_arch = "x86_64"))]
-fn interrupted_call(_pid: u32, _region: &ArenaRegion) -> Option<(layout::InterruptedCall, u64)> {
-    None
-}
-
-/// Moves a file's offset back by the bytes that the program has not read, unless the program itself has just done so. Fails if
-/// another process has moved it.
-fn return_read_ahead(pid: u32, region: &ArenaRegion) -> io::Result<u64> {
-    let unread = region.unread_len();
-    if unread == 0 {
-        return Ok(0);
-    }
-    if unread > MAX_READ_AHEAD {
-        return Err(io::Error::other("the process has changed their number"));
-    }
-    let file = duplicate(pid, region.in_fd.load(Relaxed))?;
-    let (end, offset) = (region.in_end.load(Relaxed), rustix::fs::tell(&file)?);
-    // The program was killed after it had moved the offset, and before it noted that.
-    if end >= 0 && offset.checked_add(unread) == Some(end as u64) {
-        return Ok(0);
-    }
-    if end >= 0 && offset != end as u64 {
-        return Err(io::Error::other("another process has moved it"));
-    }
-    rustix::fs::seek(&file, SeekFrom::Current(-(unread as i64)))?;
-    Ok(unread)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::{Seek, SeekFrom, Write};
+    use std::io::{Read, Write};
 
-    use super::layout::InterruptedCall;
     use super::*;
 
     #[test]
@@ -363,24 +276,25 @@ mod tests {
         assert!(arena.owned_slots().is_empty());
     }
 
+    /// The reader of the pipe can be another process that waits for weir.
     #[test]
-    fn an_offset_is_moved_back_once() {
-        let arena = Arena::create(Duration::from_secs(1)).expect("an arena");
+    fn a_drain_does_not_wait_for_a_full_pipe() {
+        let (mut arena, pid) = (Arena::create(Duration::from_secs(1)).expect("an arena"), std::process::id());
+        let (mut from, mut to) = std::io::pipe().expect("a pipe");
+        rustix::io::ioctl_fionbio(&to, true).expect("its flags");
+        while to.write(&[b'-'; 4096]).is_ok() {}
         let region = arena.map.region(0);
-        let mut file = tempfile::tempfile().expect("a file");
-        file.write_all(&[b'x'; 100]).expect("a write");
-        region.in_fd.store(file.as_raw_fd(), Relaxed);
-        region.in_end.store(60, Relaxed);
-        region.complete(Some((InterruptedCall::Read, 40)));
-        let mut returned_from = |offset| {
-            file.seek(SeekFrom::Start(offset)).expect("a seek");
-            let returned = return_read_ahead(std::process::id(), region).map_err(|error| error.to_string());
-            (returned, file.stream_position().expect("an offset"))
-        };
-        assert_eq!(returned_from(60), (Ok(40), 20));
-        assert_eq!(returned_from(20), (Ok(0), 20), "the program had moved it");
-        assert_eq!(returned_from(30), (Err("another process has moved it".into()), 30));
-        region.complete(Some((InterruptedCall::Read, (1 << 63) - 40)));
-        assert_eq!(returned_from(60), (Err("the process has changed their number".into()), 60));
+        region.out_fd.store(to.as_raw_fd(), Relaxed);
+        region.out_limit.store(4096, Relaxed);
+        region.head.store(1 << 32 | 5, Relaxed);
+        arena.map.header().owners[0].store(pid, Relaxed);
+        let mut drained = ArenaDrain::default();
+        let begun = Instant::now();
+        assert!(!arena.advance_drain(pid, &mut drained, false), "{drained:?}");
+        assert!(begun.elapsed() < EXIT_WRITE_TIMEOUT / 2, "it waits");
+        from.read_exact(&mut [0; 4096]).expect("bytes");
+        assert!(arena.advance_drain(pid, &mut drained, false), "{drained:?}");
+        assert!(drained.written == 5 && drained.left.is_none(), "{drained:?}");
+        assert!(arena.owned_slots().is_empty());
     }
 }
