@@ -305,7 +305,11 @@ fn judge_unused_input(context: &RuleContext, pid: u32) -> Option<Finding> {
     let finding = context.finding(&RULE, severity, pid, stream.fd, Some(stream.file));
     let finding = finding.count("unused_bytes", buffer.unread_bytes).figure("held_s", held_s);
     let finding = finding.figure("since_s", since_s).count("buffer_bytes", buffer.buffer_bytes);
-    Some(finding.build_with_command(why, command, "mawk -W interactive instead of mawk, if the input has no NUL bytes"))
+    Some(finding.build_with_command(
+        why,
+        command,
+        "mawk -W interactive instead of mawk, if the input has no NUL bytes",
+    ))
 }
 
 /// Returns how certain it is that output is missing because a signal ended the process before it used its input: certain if the

@@ -95,8 +95,7 @@ fn tears(context: &RuleContext, a: &StreamCounts, b: &StreamCounts) -> bool {
     let lines = a.newline_ends > 0 || writes().any(|timed| timed.call.head.contains(&b'\n'));
     let ends_known = writes().any(|timed| timed.call.tail.is_some());
     let buffered = a.mean_bytes() >= BUFFER && cut_calls(a) >= 2;
-    let text =
-        is_text(context, a) && (context.kind(a.file) != StreamKind::Socket || is_text(context, b));
+    let text = is_text(context, a) && (context.kind(a.file) != StreamKind::Socket || is_text(context, b));
     let placed = [a, b].iter().any(|one| is_placed(context, one));
     lines && text && !placed && ends_known && buffered && writes_during(context, a, b)
 }

@@ -99,7 +99,8 @@ fn sets_record_separator(arguments: &[OsString]) -> bool {
         read().map_or(true, |bytes| bytes as u64 == MAX_PROGRAM_BYTES) || names_rs(&text)
     };
     // Options of -W can be abbreviated, and a list.
-    let is_exec = |value: &[u8]| value.split(|byte| *byte == b',').any(|one| matches!(one, [b'e' | b'E', ..]));
+    let is_exec =
+        |value: &[u8]| value.split(|byte| *byte == b',').any(|one| matches!(one, [b'e' | b'E', ..]));
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let file = match word.as_bytes() {
@@ -107,7 +108,9 @@ fn sets_record_separator(arguments: &[OsString]) -> bool {
             b"-W" if words.next().is_some_and(|value| is_exec(value.as_bytes())) => {
                 words.next().map(OsString::as_os_str)
             }
-            option if option.strip_prefix(b"-W").is_some_and(is_exec) => words.next().map(OsString::as_os_str),
+            option if option.strip_prefix(b"-W").is_some_and(is_exec) => {
+                words.next().map(OsString::as_os_str)
+            }
             b"--" => None,
             option => option
                 .strip_prefix(b"--file=")

@@ -2,8 +2,8 @@
 
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeId, RuntimeLimits, SourceLanguage};
 
-use crate::runtime_options::IgnoresEnvironment;
 use crate::runtime_entry::{always_possible, never_linked};
+use crate::runtime_options::IgnoresEnvironment;
 use crate::{BufferAccess, ProgramDetection, RuntimeEntry, UnreachedBuffers, UnreadableEntry};
 
 const NOT_NEEDED: RuntimeFix =

@@ -79,7 +79,8 @@ impl FileBufferFacts {
         }
         let constants = sections.bytes(".rodata", MAX_SECTION_BYTES).unwrap_or_default();
         let start = sections.address_and_size(".rodata").map_or(0, |(start, _)| start);
-        let addresses = |name: &[u8]| occurrences(constants, name).into_iter().map(|at| start + at as u64).collect();
+        let addresses =
+            |name: &[u8]| occurrences(constants, name).into_iter().map(|at| start + at as u64).collect();
         FileBufferFacts {
             names: addresses(FILE_BUFFER_TYPE),
             names_of_libcxx: addresses(FILE_BUFFER_OF_LIBCXX),

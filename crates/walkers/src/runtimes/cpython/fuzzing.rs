@@ -10,8 +10,9 @@ use crate::fuzzing::BASE;
 
 /// Reads objects of all io types at the beginning of the memory, as if the module `_io` had led to them.
 pub(crate) fn objects(memory: &dyn Memory, layout: &PythonLayout, kind: u64) {
-    let types =
-        IoTypes::of_known(IoType::ALL.iter().zip(0..).map(|(of, index)| (kind.wrapping_add(8 * index), *of)).collect());
+    let types = IoTypes::of_known(
+        IoType::ALL.iter().zip(0..).map(|(of, index)| (kind.wrapping_add(8 * index), *of)).collect(),
+    );
     let objects = (BASE..BASE + 1024).step_by(64);
     let found = streams::streams(memory, layout, &types, &mut objects.clone().collect(), PENDING_KEPT);
     assert!(found.iter().all(|one| one.buffer.pending.len() as u64 <= PENDING_KEPT));

@@ -28,8 +28,8 @@ use crate::elf_image::ElfImage;
 use crate::known_objects::KnownObjects;
 use crate::stream_buffer::StreamBuffer;
 use crate::{
-    BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, OptionSyntax, ProcessImages, ProgramDetection,
-    RuntimeEntry, WalkerEntry,
+    BufferAccess, Detected, Hook, HookVariable, IgnoresEnvironment, OptionSyntax, ProcessImages,
+    ProgramDetection, RuntimeEntry, WalkerEntry,
 };
 use weir_model::{Runtime, RuntimeFix, RuntimeFixes, RuntimeLimits, SourceLanguage};
 

@@ -334,7 +334,8 @@ impl ObjectReader<'_> {
         }
         // The text layer would give its bytes to a function of the program.
         let below = one.address;
-        if one.found_by_search || has_pending && self.types.has_own_functions(self.memory, self.layout, below) {
+        if one.found_by_search || has_pending && self.types.has_own_functions(self.memory, self.layout, below)
+        {
             return Some(stream.only_shown());
         }
         if has_pending {

@@ -98,11 +98,19 @@ fn long_texts_are_read_within_a_budget() {
     assert_eq!(from(&ascii, in_front, in_front + (1 << 20)), (0, 64));
     let count = 1 << 20;
     let in_front = (8 * 32 - layout.compact) / 2;
-    let wide = string(2 << 2 | 0x20, in_front + count, &"ж".encode_utf16().next().expect("one").to_le_bytes().repeat(count as usize));
+    let wide = string(
+        2 << 2 | 0x20,
+        in_front + count,
+        &"ж".encode_utf16().next().expect("one").to_le_bytes().repeat(count as usize),
+    );
     for _ in 0..MAX_TEXT_BYTES / (2 * count) {
         assert_eq!(from(&wide, in_front, in_front + count), (count, 2 * count as usize));
     }
-    assert_eq!(from(&wide, in_front, in_front + count), (64, 128), "each further character counts as one byte");
+    assert_eq!(
+        from(&wide, in_front, in_front + count),
+        (64, 128),
+        "each further character counts as one byte"
+    );
 }
 
 /// Crafted text layers can share a list of parts.
