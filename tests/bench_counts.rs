@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -13,7 +14,8 @@ use serde_json::{Value, json};
 const BYTES: u64 = 100_001; // not a multiple of any record size: the last record is short
 
 fn job(dir: &Path, method: &str, workload: u32, record: u64) -> Value {
-    let path = |name: &str| dir.join(name).to_str().unwrap().to_string();
+    // The form that serde gives an OsString.
+    let path = |name: &str| json!({ "Unix": dir.join(name).as_os_str().as_bytes() });
     json!({
         "method": method, "in_path": path("in"), "out_path": path("out"), "bytes": BYTES, "record_bytes": record,
         "buffer_bytes": 0, "sync_every_bytes": 0, "workload": workload, "sync": 0, "mode": 0, "vector_records": 4,

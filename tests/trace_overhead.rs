@@ -64,13 +64,13 @@ fn several_processes_that_open_files_very_fast_are_sampled() {
     }
 }
 
-/// Leaves processes behind that run until the file "end" exists. Two open a file as fast as they can. One stops weir for most of the
+/// Leaves processes behind that run until the file "end" exists, or the folder of the program does not. Two open a file as fast as they can. One stops weir for most of the
 /// time, so that it is slower than these two.
 const REMAINS: &str = r#"
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
-static int ends(void) { return access("end", F_OK) == 0; }
+static int ends(void) { return access("end", F_OK) == 0 || access("remains", F_OK) != 0; }
 int main(void)
 {
     pid_t weir = getppid();
@@ -105,10 +105,12 @@ fn weir_ends_with_the_command_while_other_processes_make_calls() {
         return skip(name, "there is no C compiler");
     };
     let command = ["trace", "-q", "--exact", "--engine", "ebpf", "--", path(&remains)];
-    let mut weir = weir(dir.path(), &command).stdin(Stdio::null()).spawn().expect("weir starts");
+    let mut weir = weir(dir.path(), &command);
+    let mut weir = weir.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("weir starts");
     let has_ended = comes_true(|| weir.try_wait().expect("weir is a child").is_some());
     fs::write(dir.path().join("end"), "").expect("a file");
-    let status = weir.wait().expect("weir ends");
+    // The output ends with the last of these processes.
+    let status = weir.wait_with_output().expect("weir ends").status;
     assert!(has_ended && status.code() == Some(7), "{has_ended}: {status}");
 }
 

@@ -17,6 +17,9 @@ use crate::{ptrace, signals};
 /// The time for which a signal is held. Both copies are sent within microseconds, or a few milliseconds if a service manager sends them
 /// one by one. The rest is for a tracer that waits for a processor. A user notices a longer one.
 const HOLD_NS: u64 = 25_000_000;
+/// The greatest age of a delivery that accounts for a signal. weir may have waited so long for a processor, or it was stopped. A later
+/// signal from the same sender, to weir alone, is another one.
+const MAX_AGE_NS: u64 = 250_000_000;
 /// The signals that are held, and the deliveries that are kept, at most. There are seven forwarded signals.
 const SLOTS: usize = 32;
 
@@ -220,7 +223,7 @@ fn forward_until(now: u64) -> Option<u64> {
 /// Returns whether the command got such a signal about when weir did. Each delivery counts once.
 fn take_delivery(key: u64, held_ns: u64) -> bool {
     let takes = |slot: &Sent| {
-        slot.key.load(SeqCst) == key && slot.time_ns.load(SeqCst) + HOLD_NS > held_ns && slot.take(key)
+        slot.key.load(SeqCst) == key && slot.time_ns.load(SeqCst) + MAX_AGE_NS > held_ns && slot.take(key)
     };
     DELIVERED.iter().any(takes)
 }
