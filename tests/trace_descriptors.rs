@@ -119,7 +119,8 @@ fn the_lost_bytes_of_a_program_with_many_streams_are_found_or_the_limit_is_named
         let script = format!("exec {} {streams} > out", path(&program));
         let (output, document) = traced(dir.path(), &["--engine", engine], &["sh", "-c", &script]);
         assert!(output.status.success(), "{engine}: {}\n{}", output.status, text(&output.stderr));
-        let lost = finding(&document, "lost-at-exit").and_then(|lost| lost["evidence"]["lost_bytes"].as_f64());
+        let lost =
+            finding(&document, "lost-at-exit").and_then(|lost| lost["evidence"]["lost_bytes"].as_f64());
         let is_limit = |why: &&Value| why.as_str().is_some_and(|why| why.contains("than weir reads"));
         (lost, list(&document, "blind").iter().filter(is_limit).count())
     };
