@@ -143,7 +143,7 @@ fn options_of_finished_files_without_a_rotation_are_said() {
     }
     // SIGHUP does rotate.
     let mut collector =
-        Collector::start(dir.path(), &["-o", "hup", "--compress", "gzip", "--run", "echo a; sleep 60"]);
+        Collector::start(dir.path(), &["-o", "hup", "--compress", "gzip", "--run", "echo a; exec sleep 60"]);
     lines_of(&dir.path().join("hup"), 1);
     collector.signal(libc::SIGHUP);
     wait_for("a compressed file", || {
