@@ -12,7 +12,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 use targets::{Target, built};
 use weir_bench::axes::Workload;
-use weir_bench::ffi::{Job, Measured, SampleOutcome};
+use weir_bench::job::{Job, Measured, SampleOutcome};
 use weir_bench::sample::{self, SampleEnd};
 use weir_model::{Ratio, Size};
 
@@ -64,14 +64,14 @@ fn say(what: &str) {
 }
 
 fn job(method: &str, workload: Workload, dir: &Path, record: u64, bytes: u64) -> Job {
-    let path = |name: &str| Some(dir.join(name).display().to_string());
+    let path = |name: &str| Some(dir.join(name).into_os_string());
     let in_path = if workload.has_input() { path("in") } else { None };
     Job { in_path, out_path: path("out"), ..Job::plain(method, workload, bytes, record) }
 }
 
 fn measure(job: &Job) -> Result<Measured, BoxError> {
     let ended = sample::run(job, "sample", &AtomicBool::new(false))?;
-    let _ = std::fs::remove_file(job.out_path.as_deref().unwrap_or(""));
+    let _ = std::fs::remove_file(job.out_path.as_deref().unwrap_or_default());
     match ended {
         SampleEnd::Finished(SampleOutcome::Ok(measured), _) => Ok(*measured),
         SampleEnd::Finished(other, _) => Err(format!("{other:?}").into()),

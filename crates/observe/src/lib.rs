@@ -1,5 +1,6 @@
 //! One observation: joins a tracing backend, the recorder, buffer snapshots and call sites.
 
+mod blind_spots;
 mod blocked_calls;
 mod buffer_watch;
 mod cpu_credit;

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::time::ClockId;
-use weir_model::number::counted;
-use weir_model::trace::{BackendKind, Buffer, Exit, Recording, RuntimeId, SnapshotMoment, StreamCounts};
-use weir_model::{Size, Untrusted, text_of};
+use weir_model::text_of;
+use weir_model::trace::{BackendKind, Buffer, Exit, Recording, RuntimeId, SnapshotMoment};
 use weir_recorder::{Recorder, RecorderOutput};
 use weir_sys::breakpoint::BreakpointWarmup;
 use weir_sys::clock::{clock_ns, now_ns};
@@ -25,6 +24,7 @@ use weir_trace_ebpf::EbpfBackend;
 use weir_trace_proc::ProcBackend;
 use weir_trace_ptrace::PtraceBackend;
 
+use crate::blind_spots::blind_spots;
 use crate::blocked_calls::BlockedCalls;
 use crate::buffer_watch::BufferWatch;
 use crate::overhead::overhead;
@@ -32,7 +32,6 @@ use crate::program_languages::ProgramLanguages;
 use crate::survivors::survivors_sentence;
 use crate::target_state::{attachable, stopped_sentences};
 use crate::unreadable_buffers::UnreadableSearch;
-use crate::unrecorded_calls::unrecorded_calls;
 use crate::unseen_files::unseen_files;
 
 /// The most CPU time that counts as weir's own start, seconds. More is that of the program that became weir by execve(2).
@@ -277,12 +276,7 @@ impl Observation {
             .for_each(|process| process.threads = process.threads.max(watch.threads(process.pid)));
         into_inner(self.languages).finish(&mut output.processes, &output.events);
         unreadable.extend(unseen_files(&output, &unreadable, &watch.with_direct_errors()));
-        if backend == BackendKind::Sample {
-            // Calls after the last sample of a process are missing, and a parent's totals include its children's.
-            output.streams.iter_mut().for_each(|counts| (counts.exact, counts.estimated) = (false, true));
-        }
-        // Events count all calls but reads and writes.
-        output.other_calls.iter_mut().for_each(|calls| calls.exact &= report.lost_events == 0);
+        note_inexact_counts(backend, &report, &mut output);
         let sentences =
             unreadable.iter().map(|one| format!("{}, which cannot be read", one.with_processes()));
         let silent = silent_processes().into_iter().chain(silent_files());
@@ -345,55 +339,12 @@ fn command_words(target: &TraceTarget) -> Vec<String> {
     }
 }
 
-/// Returns the sentences of the report's "not seen" part.
-fn blind_spots(
-    backend: BackendKind,
-    mut sentences: Vec<String>,
-    unobserved: BTreeSet<String>,
-    output: &RecorderOutput,
-) -> Vec<String> {
-    sentences.extend(unobserved);
-    sentences.extend(output.untracked_transfers.iter().cloned());
-    sentences.extend(unrecorded_calls(output).filter(|_| backend != BackendKind::Sample));
-    sentences.extend(output.unread_descriptors.iter().cloned());
-    sentences.extend(unknown_streams(backend, &output.streams, output.snapshot_directory.as_ref()));
-    if output.dropped_events > 0 {
-        sentences.push(format!(
-            "{} events, which were not kept; the counters include them",
-            output.dropped_events
-        ));
-    }
-    sentences
-}
-
-/// Returns a sentence about the calls whose stream is not known: in gaps, calls on files that were opened and closed
-/// in the same gap, or that have no position, such as devices; with the /proc backend, all calls that no file position shows.
-fn unknown_streams(
-    backend: BackendKind,
-    all_counts: &[StreamCounts],
-    snapshot_directory: Option<&Untrusted>,
-) -> Option<String> {
-    let unknown = || all_counts.iter().filter(|counts| !counts.is_known());
-    let sum = |of: fn(&StreamCounts) -> u64| unknown().map(of).sum::<u64>();
-    let (calls, bytes) = (sum(|counts| counts.calls), Size(sum(|counts| counts.bytes)));
-    if calls == 0 {
-        return None;
-    }
-    let calls = counted(calls, "call");
-    let processes = match unknown().map(|counts| counts.pid).collect::<BTreeSet<_>>().len() {
-        1 => "a process".to_string(),
-        many => format!("{many} processes"),
-    };
+/// Notes which counts are not exact.
+fn note_inexact_counts(backend: BackendKind, report: &BackendReport, output: &mut RecorderOutput) {
     if backend == BackendKind::Sample {
-        return Some(format!(
-            "through which streams {processes} moved about {bytes} in about {calls}: other engines see it"
-        ));
+        // Calls after the last sample of a process are missing, and a parent's totals include its children's.
+        output.streams.iter_mut().for_each(|counts| (counts.exact, counts.estimated) = (false, true));
     }
-    let snapshots = snapshot_directory
-        .map(|directory| format!(" (the files open in a snapshot lie below {directory})"))
-        .unwrap_or_default();
-    Some(format!(
-        "through which streams {processes} moved {bytes} in {calls} between samples: no file position shows \
-         it{snapshots}; --exact sees it"
-    ))
+    // Events count all calls but reads and writes.
+    output.other_calls.iter_mut().for_each(|calls| calls.exact &= report.lost_events == 0);
 }
