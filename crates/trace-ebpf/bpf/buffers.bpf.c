@@ -106,13 +106,13 @@ static long walk_file(u32 i, void *context)
     if (!own || w->address == 0)
         return 1;
     struct stdio_file *f = &own->file;
-    if (w->address == w->milestone || bpf_probe_read_user(f, sizeof *f, (void *)w->address) != 0 ||
+    if ((i && w->address == own->milestone) || bpf_probe_read_user(f, sizeof *f, (void *)w->address) != 0 ||
         (f->flags & STDIO_MAGIC_MASK) != STDIO_MAGIC) {
         w->address = 0;
         return 1;
     }
     if ((i & (i - 1)) == 0)
-        w->milestone = w->address;
+        own->milestone = w->address;
     read_wide(w->address, f, &own->wide);
     /* A flush converts and writes wide characters piece by piece, and updates the stream after the last piece. So after a call on
      * the stream's descriptor, or a write(2) in which a thread ended, it is unknown which characters were written. */
@@ -151,7 +151,6 @@ static __always_inline int begin_walk(struct buffer_walk *w, const struct proces
 {
     if (process->walker != 1 || !process->list)
         return 0;
-    w->milestone = 0;
     w->written_at = process->written_at;
     w->written_end = process->written_end;
     w->has_last_writes = process->has_last_writes;

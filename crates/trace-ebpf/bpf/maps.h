@@ -191,8 +191,7 @@ struct wide_text {
 
 /* A walk of the current process's list of streams (buffers.bpf.c). */
 struct buffer_walk {
-    u64 address;   /* of the next FILE; 0: none */
-    u64 milestone; /* an earlier address: where the walk meets it again, the list is circular */
+    u64 address; /* of the next FILE; 0: none */
     u64 call_buffer;
     u64 written_at, written_end; /* see struct process_state */
     u32 moment, call_fd;
@@ -214,6 +213,7 @@ struct scratch_space {
     union struct_prefix prefix;
     struct stdio_file file;
     struct wide_text wide;
+    u64 milestone;      /* the address of an earlier FILE: where the walk meets it again, the list is circular */
     u64 head_left;      /* bytes of the call that are not in `head` yet */
     u32 head_bytes;
     u32 head_pad;

@@ -158,20 +158,22 @@ static __always_inline void on_mprotect(struct process_state *process, const str
 
 /* Flushes the streams that the number of a new descriptor had before. on_sys_exit handles a close(2) only at its end; before that,
  * another thread may already have got the number and used it. */
-static __always_inline void end_previous_streams(const struct process_state *process, u32 pid, s64 fd)
+GLOBAL_FUNCTION int end_previous_streams(const struct process_state *process, u32 pid, s64 fd)
 {
-    if (fd >= 0)
+    if (process && fd >= 0)
         flush_fd(process, pid, (u32)fd);
+    return 0;
 }
 
-/* As end_previous_streams(), for the two new descriptors of pipe(2) or socketpair(2), which the kernel has stored at `address`. */
-static __always_inline void end_previous_pair(const struct process_state *process, u32 pid, u64 address)
+/* As end_previous_streams(), for the two new descriptors of pipe(2) or socketpair(2), which the kernel has stored at `address`. They are
+ * read into the sixth argument, which these calls do not have, because the stack has no room left (see struct scratch_space). */
+static __always_inline void end_previous_pair(const struct process_state *process, u32 pid, struct arguments *args,
+                                              u64 address)
 {
-    int fds[2];
-    if (bpf_probe_read_user(fds, sizeof fds, (void *)address) != 0)
+    if (bpf_probe_read_user(&args->at[5], sizeof args->at[5], (void *)address) != 0)
         return;
-    end_previous_streams(process, pid, fds[0]);
-    end_previous_streams(process, pid, fds[1]);
+    end_previous_streams(process, pid, (int)args->at[5]);
+    end_previous_streams(process, pid, (int)(args->at[5] >> 32));
 }
 
 /* Returns whether an fcntl(2) command is F_DUPFD or F_DUPFD_CLOEXEC, which return a new descriptor. */
@@ -216,7 +218,7 @@ static __always_inline void on_fd_call(struct process_state *process, u32 pid, s
     case CLASS_PAIR_0:
     case CLASS_PAIR_3:
         if (result == 0)
-            end_previous_pair(process, pid, args->at[class == CLASS_PAIR_0 ? 0 : 3]);
+            end_previous_pair(process, pid, args, args->at[class == CLASS_PAIR_0 ? 0 : 3]);
         emitted_fd = -1;
         break;
     case CLASS_LSEEK:
