@@ -202,8 +202,16 @@ impl OutputFiles {
         screen: impl FnOnce() -> String,
         document: &D,
     ) -> Result<(), String> {
-        let printed = if self.shows_screen() { console::print_screen(&screen()) } else { Ok(()) };
-        joined([printed, self.write_document(document)])
+        joined([self.print(None, screen), self.write_document(document)])
+    }
+
+    /// Prints what was exported, or otherwise the screen if [`Self::shows_screen`].
+    pub fn print(&self, exported: Option<String>, screen: impl FnOnce() -> String) -> Result<(), String> {
+        match exported {
+            Some(text) => console::print_screen(&text),
+            None if self.shows_screen() => console::print_screen(&screen()),
+            None => Ok(()),
+        }
     }
 
     /// Ends a verb: prints and writes as [`Self::present`] does. Reports all errors. Returns [`FAILED`] after an error, or if `failed`.

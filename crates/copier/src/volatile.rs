@@ -2,10 +2,10 @@
 
 use std::fs::{read, read_to_string};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, fstatfs, open, statfs};
+use weir_sys::mount_table::unescaped;
 
 use crate::file_stat::FileStat;
 
@@ -49,7 +49,7 @@ fn is_volatile_overlay(file: BorrowedFd<'_>) -> bool {
     options.any(|option| match option.strip_prefix("upperdir=") {
         // A relative path is one of the process that mounted the overlay.
         Some(upper) if !upper.starts_with('/') => false,
-        Some(upper) => statfs(unescaped(upper)).is_ok_and(|found| is_memory(found.f_type as u64)),
+        Some(upper) => statfs(unescaped(upper.as_bytes())).is_ok_and(|found| is_memory(found.f_type as u64)),
         // syncfs(2) and fsync(2) then do nothing (Documentation/filesystems/overlayfs.rst).
         None => option == "volatile" || option == "fsync=volatile",
     })
@@ -63,26 +63,6 @@ fn overlay_options<'a>(mounts: &'a str, mount: &str) -> Option<&'a str> {
     fields.nth(1)
 }
 
-/// Replaces the octal escapes of mountinfo.
-fn unescaped(text: &str) -> PathBuf {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) if *first == b'\\' => {
-                bytes.push(byte);
-                rest = &after[3..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    std::ffi::OsString::from_vec(bytes).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,7 +73,7 @@ mod tests {
                       40 36 0:41 / /m rw,relatime shared:1 - overlay over rw,lowerdir=/l,upperdir=/a\\040b,workdir=/w\n";
         assert_eq!(overlay_options(mounts, "40"), Some("rw,lowerdir=/l,upperdir=/a\\040b,workdir=/w"));
         assert_eq!((overlay_options(mounts, "36"), overlay_options(mounts, "4")), (None, None));
-        assert_eq!(unescaped("/a\\040b"), Path::new("/a b"));
+        assert_eq!(unescaped(b"/a\\040b"), Path::new("/a b"));
         assert!(is_volatile_path(Path::new("/dev/shm")) && !is_volatile_path(Path::new("/dev/null")));
     }
 }

@@ -7,6 +7,7 @@ pub mod bench;
 mod byte_text;
 pub mod copy;
 pub mod cost;
+mod distinct;
 pub mod doctor;
 pub mod duration;
 pub mod errno;
@@ -32,6 +33,7 @@ mod untrusted;
 
 pub use byte_text::{carried_byte, os_string_of, text_of, text_of_bytes};
 pub use cost::{Cost, CostModel, Observation};
+pub use distinct::distinct;
 pub use finding::{Finding, FindingId, Gain, Severity};
 pub use knee::{Knee, knee};
 pub use runtime::{

@@ -51,7 +51,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let [number, parent] = [mount.next()?.parse().ok()?, mount.next()?.parse().ok()?];
     let (major, minor) = mount.next()?.split_once(':')?;
     let device = (major.parse().ok()?, minor.parse().ok()?);
-    let point = OsString::from_vec(unescaped(line.split(|byte| *byte == b' ').nth(4)?));
+    let point = unescaped(line.split(|byte| *byte == b' ').nth(4)?);
     let mut options: Vec<&str> = mount.nth(2)?.split(',').collect();
     let mut fs = fs.split(' ');
     let kind = fs.next()?.to_owned();
@@ -60,18 +60,18 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
             options.push(option);
         }
     }
-    Some(Mount { number, parent, device, point: point.into(), kind, options: options.join(",") })
+    Some(Mount { number, parent, device, point, kind, options: options.join(",") })
 }
 
-/// Replaces the octal escapes, such as `\040` of a space.
-fn unescaped(mut field: &[u8]) -> Vec<u8> {
+/// Returns the path of a field of mountinfo: replaces the octal escapes, such as `\040` of a space.
+pub fn unescaped(mut field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     while let Some((first, after)) = field.split_first() {
         let escaped = after.get(..3).filter(|_| *first == b'\\').and_then(octal);
         bytes.push(escaped.unwrap_or(*first));
         field = if escaped.is_some() { &after[3..] } else { after };
     }
-    bytes
+    OsString::from_vec(bytes).into()
 }
 
 fn octal(digits: &[u8]) -> Option<u8> {

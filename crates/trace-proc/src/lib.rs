@@ -115,14 +115,7 @@ fn sample(
     if let TraceRoot::Command(gated) = root {
         gated.release()?;
     }
-    let mut sampler = Sampler {
-        sink,
-        snapshots,
-        processes: HashMap::new(),
-        report: BackendReport::default(),
-        blind_spots: blind_spots(),
-        executing: ExecutingProcesses::default(),
-    };
+    let mut sampler = Sampler::new(sink, snapshots);
     sampler.add_process(root_pid, None, now_ns(), is_command);
     loop {
         let now = now_ns();
@@ -195,7 +188,18 @@ fn is_alive(pid: u32) -> bool {
     proc::status(pid).is_some_and(|status| !status.state.starts_with(['Z', 'X']))
 }
 
-impl Sampler<'_, '_> {
+impl<'s, 'c> Sampler<'s, 'c> {
+    fn new(sink: &'s mut EventSink<'c>, snapshots: &'s mut dyn BufferSnapshots) -> Self {
+        Sampler {
+            sink,
+            snapshots,
+            processes: HashMap::new(),
+            report: BackendReport::default(),
+            blind_spots: blind_spots(),
+            executing: ExecutingProcesses::default(),
+        }
+    }
+
     fn emit(&mut self, ns: u64, pid: u32, kind: RawEventKind) {
         (self.sink)(RawEvent { ns, pid, tid: pid, kind });
     }

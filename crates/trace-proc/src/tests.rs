@@ -34,17 +34,6 @@ impl BufferSnapshots for NoBuffers {
     }
 }
 
-fn sampler<'s, 'c>(sink: &'s mut EventSink<'c>, snapshots: &'s mut dyn BufferSnapshots) -> Sampler<'s, 'c> {
-    Sampler {
-        sink,
-        snapshots,
-        processes: HashMap::new(),
-        report: BackendReport::default(),
-        blind_spots: blind_spots(),
-        executing: ExecutingProcesses::default(),
-    }
-}
-
 #[test]
 fn the_last_totals_are_not_those_of_the_next_process_with_the_number() {
     let mut child = Command::new("true").spawn().expect("true");
@@ -56,7 +45,7 @@ fn the_last_totals_are_not_those_of_the_next_process_with_the_number() {
         let sink_events = Arc::clone(&events);
         let mut sink = move |event: RawEvent| sink_events.lock().expect("one thread").push(event.kind);
         let (mut snapshots, now) = (NoBuffers, now_ns());
-        let mut sampler = sampler(&mut sink, &mut snapshots);
+        let mut sampler = Sampler::new(&mut sink, &mut snapshots);
         // Of a new process all totals count.
         sampler.add_process(own, None, now, true);
         sampler.processes.get_mut(&own).expect("it was added").identity = identity;
@@ -78,7 +67,7 @@ fn a_number_that_changes_during_a_sample_gives_no_buffers() {
     let sink_events = Arc::clone(&events);
     let mut sink = move |event: RawEvent| sink_events.lock().expect("one thread").push(event.kind);
     let mut snapshots = LastSnapshot(child);
-    let mut sampler = sampler(&mut sink, &mut snapshots);
+    let mut sampler = Sampler::new(&mut sink, &mut snapshots);
     sampler.add_process(pid, None, now_ns(), false);
     let begun = events.lock().expect("one thread").len();
     sampler.sample_process(pid, now_ns());

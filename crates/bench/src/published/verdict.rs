@@ -3,7 +3,7 @@
 use weir_model::bench::{BenchRow, PublishedRow, ratio};
 use weir_model::duration::three_digits;
 use weir_model::knee::TOLERANCE;
-use weir_model::{Size, estimate};
+use weir_model::{Size, distinct, estimate};
 
 /// Smallest number of record sizes that show where gains stop.
 const SIZES_OF_A_CURVE: usize = 3;
@@ -116,12 +116,7 @@ fn is_equal(ratio: f64) -> bool {
 
 /// Returns where the gains of each method stop, there and here, if enough of its record sizes were measured.
 fn stops<'a>(both: &[Both<'a>], noise: f64) -> Vec<Stops<'a>> {
-    let mut methods: Vec<&str> = Vec::new();
-    for row in both {
-        if !methods.contains(&row.published.method.as_str()) {
-            methods.push(&row.published.method);
-        }
-    }
+    let methods = distinct(both.iter().map(|row| row.published.method.as_str()));
     let of_method = |method: &'a str| {
         let mut own: Vec<&Both> = both.iter().filter(|row| row.published.method == method).collect();
         own.sort_by_key(|row| row.published.record_bytes);

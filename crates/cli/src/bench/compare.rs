@@ -12,7 +12,6 @@ use weir_report::bench as report;
 use weir_tui::style::stdout_style;
 
 use super::ExportOptions;
-use crate::console;
 use crate::exit_status::FAILED;
 use crate::output::{OutputFiles, OutputOptions, TableFiles, joined, status_after};
 
@@ -178,15 +177,9 @@ fn write_comparison(
     mut files: OutputFiles,
     comparison: &BenchComparison,
 ) -> std::result::Result<(), String> {
-    let printed = match args.export.format() {
-        Some(format) => console::print_screen(&report::export_compare(comparison, format)),
-        None if files.shows_screen() => {
-            console::print_screen(&report::screen_compare(comparison, &stdout_style()))
-        }
-        None => Ok(()),
-    };
+    let exported = args.export.format().map(|format| report::export_compare(comparison, format));
     joined([
-        printed,
+        files.print(exported, || report::screen_compare(comparison, &stdout_style())),
         files.write_document(comparison),
         files.write_csv(|| report::csv_compare(comparison)),
         files.write_markdown(|| report::markdown_compare(comparison)),

@@ -278,15 +278,9 @@ fn write_results(
     mut files: OutputFiles,
     document: &BenchDocument,
 ) -> Result<(), String> {
-    let printed = match exported.format() {
-        Some(format) => console::print_screen(&weir_report::bench::export(document, format)),
-        None if files.shows_screen() => {
-            console::print_screen(&weir_report::bench::screen(document, &stdout_style()))
-        }
-        None => Ok(()),
-    };
+    let exported = exported.format().map(|format| weir_report::bench::export(document, format));
     joined([
-        printed,
+        files.print(exported, || weir_report::bench::screen(document, &stdout_style())),
         files.write_document(document),
         files.write_csv(|| weir_report::bench::csv(document)),
         files.write_markdown(|| weir_report::bench::markdown(document)),

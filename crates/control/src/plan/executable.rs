@@ -39,15 +39,22 @@ pub fn read(path: &Path) -> Option<ExecutableFacts> {
 
 /// Returns the runtime of a program, by its names and its executable; that of C if they show no other one.
 pub fn runtime(program: &ResolvedProgram) -> &'static RuntimeEntry {
+    with_sections(program, |sections| {
+        let runtime = detect_runtime(names(program, 0), sections);
+        match runtime.facts.id {
+            RuntimeId::MAWK => mawk_entry_for(&program.arguments),
+            RuntimeId::CPYTHON => python_entry_for(sections),
+            _ => runtime,
+        }
+    })
+}
+
+/// Calls `read` with the sections of a program's executable; with None if it has none that this machine runs.
+fn with_sections<R>(program: &ResolvedProgram, read: impl FnOnce(Option<&elf::ElfSections>) -> R) -> R {
     let file = program.executable_path.as_deref().and_then(elf::ElfFile::open);
     let file = file.filter(|file| !file.is_foreign());
     let sections = file.as_ref().and_then(|file| file.sections().ok());
-    let runtime = detect_runtime(names(program, 0), sections.as_ref());
-    match runtime.facts.id {
-        RuntimeId::MAWK => mawk_entry_for(&program.arguments),
-        RuntimeId::CPYTHON => python_entry_for(sections.as_ref()),
-        _ => runtime,
-    }
+    read(sections.as_ref())
 }
 
 /// Returns the names of a program without those of its first scripts.
@@ -65,14 +72,15 @@ pub(super) fn interpreter_options<'a>(
     program: &'a ResolvedProgram,
     runtime: &RuntimeEntry,
 ) -> &'a [OsString] {
-    let file = program.executable_path.as_deref().and_then(elf::ElfFile::open);
-    let file = file.filter(|file| !file.is_foreign());
-    let sections = file.as_ref().and_then(|file| file.sections().ok());
-    let is_of_runtime = |skipped: usize| {
-        detect_runtime(names(program, skipped), sections.as_ref()).facts.id == runtime.facts.id
-    };
-    let mut lines = program.line_options.iter().rev();
-    lines.find(|line| is_of_runtime(line.0)).map_or(&program.arguments, |line| &line.1)
+    if program.line_options.is_empty() {
+        return &program.arguments;
+    }
+    with_sections(program, |sections| {
+        let is_of_runtime =
+            |skipped: usize| detect_runtime(names(program, skipped), sections).facts.id == runtime.facts.id;
+        let mut lines = program.line_options.iter().rev();
+        lines.find(|line| is_of_runtime(line.0)).map_or(&program.arguments, |line| &line.1)
+    })
 }
 
 /// Returns whether these are buffers of libweir, which a program of any runtime can have. `weir run` itself says when such a program

@@ -52,16 +52,16 @@ impl PlanBuilder<'_> {
     /// Returns why a fix has no effect: because of options of the interpreter, in the command or in a script's first line.
     fn why_ignored(&self, fix: RuntimeFix) -> Option<String> {
         let (ignores, name) = (&self.plan.runtime.ignores_environment, self.plan.runtime.facts.name);
-        let options = interpreter_options(&self.plan.program, self.plan.runtime);
         let is_hook = matches!(fix, RuntimeFix::Hook(_) | RuntimeFix::HookSubstitute(_));
         if !is_hook && !matches!(fix, RuntimeFix::Environment { .. }) {
-            None
-        } else if ignores.ignores_variables(options) {
-            Some(format!("its options make {name} ignore its environment"))
-        } else {
-            let is_ignored = is_hook && ignores.ignores_hook(options);
-            is_ignored.then(|| format!("its options keep {name} from loading weir's file"))
+            return None;
         }
+        let options = interpreter_options(&self.plan.program, self.plan.runtime);
+        if ignores.ignores_variables(options) {
+            return Some(format!("its options make {name} ignore its environment"));
+        }
+        let is_ignored = is_hook && ignores.ignores_hook(options);
+        is_ignored.then(|| format!("its options keep {name} from loading weir's file"))
     }
 
     /// Adds a row for a command that runs unchanged. Without options it gets no terminal, to which some programs write other bytes.

@@ -1,5 +1,6 @@
 //! A published table beside this machine's figures.
 
+use weir_model::distinct;
 use weir_model::duration::three_digits;
 use weir_model::lab::{PublishedFigure, PublishedTable};
 use weir_model::number::thousands;
@@ -75,16 +76,6 @@ fn table(figures: &[&PublishedFigure]) -> Table {
     };
     let labels = distinct(figures.iter().map(|one| one.row.as_str()));
     Table { columns, rows: labels.into_iter().map(row).collect(), ..Table::default() }
-}
-
-fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut found = Vec::new();
-    words.for_each(|word| {
-        if !found.contains(&word) {
-            found.push(word)
-        }
-    });
-    found
 }
 
 /// Returns a count with all digits, a measured value with three.

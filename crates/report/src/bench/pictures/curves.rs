@@ -2,7 +2,7 @@
 
 use weir_model::bench::{BenchRow, PublishedComparison};
 use weir_model::duration::format_seconds;
-use weir_model::{Size, estimate};
+use weir_model::{Size, distinct, estimate};
 
 use super::super::section::Section;
 use super::{LOG_BYTES, LOG_NUMBER, LOG_SECONDS, legend};
@@ -198,12 +198,7 @@ pub fn published(comparison: &PublishedComparison, prefix: &str) -> Option<Pictu
     let tip = |who: &str, record: u64, seconds: f64, vs: f64| {
         format!("{who}, {}: {}, {} the best", Size(record), format_seconds(seconds), ratio(vs))
     };
-    let mut methods: Vec<&str> = Vec::new();
-    for row in &comparison.rows {
-        if !methods.contains(&row.method.as_str()) {
-            methods.push(&row.method);
-        }
-    }
+    let methods = distinct(comparison.rows.iter().map(|row| row.method.as_str()));
     let mut all: Vec<Points> = Vec::new();
     let mut legend = Vec::new();
     for method in methods {
