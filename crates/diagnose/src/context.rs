@@ -30,6 +30,8 @@ pub(crate) struct TimedCall<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct BufferSnapshot<'a> {
     pub at_s: f64,
+    /// When the memory had been read: later than `at_s` if the process was not stopped for it.
+    pub read_until_s: f64,
     pub pid: u32,
     pub moment: SnapshotMoment,
     pub buffers: &'a [Buffer],

@@ -210,8 +210,18 @@ impl RecordingBuilder {
                 waits_in: None,
                 waits_in_name: waits_in.into(),
                 files: Vec::new(),
+                read_until_s: None,
             },
         );
+    }
+
+    /// Sets the time at which the memory of the latest snapshot had been read.
+    pub fn read_until(&mut self, until_s: f64) {
+        let snapshot = self.0.events.iter_mut().rev().find_map(|event| match &mut event.kind {
+            EventKind::Buffers { read_until_s, .. } => Some(read_until_s),
+            _ => None,
+        });
+        *snapshot.expect("there is a snapshot") = Some(until_s);
     }
 
     /// Returns the findings of one rule, before findings are merged.

@@ -13,7 +13,7 @@ use weir_inspect::call_sites::{CallSamples, CallSites, MAX_WATCHED_STREAMS};
 use weir_model::Mode;
 use weir_model::trace::{Buffer, SampledCall, SnapshotMoment, WriteSite};
 use weir_sys::blocking_calls;
-use weir_sys::clock::{now_ns, thread_cpu_ns};
+use weir_sys::clock::{self, now_ns, thread_cpu_ns};
 use weir_sys::executing_processes::ExecutingProcesses;
 use weir_sys::proc;
 use weir_sys::process_stat::{self, ProcessStat};
@@ -332,6 +332,7 @@ impl BufferWatch {
                 true => one.buffers.snapshot(pid),
                 false => one.buffers.snapshot_of_known(pid),
             };
+            let read_until_ns = clock::now_ns();
             // The memory was read by the number.
             let is_same = process_stat::read(pid).is_some_and(|stat| one.is_same(&stat));
             let buffers = if is_same { buffers } else { Vec::new() };
@@ -345,6 +346,7 @@ impl BufferWatch {
             } else if one.reports(&buffers, now_ns) {
                 let kind =
                     RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, blocking_calls::current(pid));
+                let kind = kind.read_until(read_until_ns);
                 sink(RawEvent { ns: now_ns, pid, tid: pid, kind });
             }
         }

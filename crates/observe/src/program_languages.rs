@@ -242,6 +242,7 @@ mod tests {
                 waits_in: None,
                 waits_in_name: String::new(),
                 files: Vec::new(),
+                read_until_s: None,
             })
         };
         let events = [

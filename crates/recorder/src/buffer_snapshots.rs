@@ -93,6 +93,7 @@ mod tests {
             waits_in: None,
             waits_in_name: String::new(),
             files: Vec::new(),
+            read_until_s: None,
         };
         Event { at_s, pid: 1, tid: 1, kind }
     }

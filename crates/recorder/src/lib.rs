@@ -187,12 +187,18 @@ impl Recorder {
             RawEventKind::Signal { number } => {
                 self.push_event(at_s, raw.pid, raw.tid, EventKind::Signal { number })
             }
-            RawEventKind::Buffers { moment, buffers, blocked_in, open_files } => {
+            RawEventKind::Buffers { moment, buffers, blocked_in, open_files, read_until_ns } => {
                 self.live_process(raw.pid, at_s);
                 let files = self.files_of_buffers(raw.pid, &buffers, open_files);
                 let waits_in = Op::ALL.iter().copied().find(|op| op.name() == blocked_in);
-                let snapshot =
-                    EventKind::Buffers { moment, buffers, waits_in, waits_in_name: blocked_in, files };
+                let snapshot = EventKind::Buffers {
+                    moment,
+                    buffers,
+                    waits_in,
+                    waits_in_name: blocked_in,
+                    files,
+                    read_until_s: read_until_ns.map(|ns| self.seconds(ns)),
+                };
                 self.record_buffers(raw.pid, raw.tid, at_s, snapshot);
             }
             // weir-observe handles it.

@@ -90,7 +90,13 @@ fn buffer(fd: i32) -> Buffer {
 }
 
 fn snapshot(moment: SnapshotMoment, buffers: Vec<Buffer>) -> RawEventKind {
-    RawEventKind::Buffers { moment, buffers, blocked_in: String::new(), open_files: Vec::new() }
+    RawEventKind::Buffers {
+        moment,
+        buffers,
+        blocked_in: String::new(),
+        open_files: Vec::new(),
+        read_until_ns: None,
+    }
 }
 
 #[test]
@@ -312,6 +318,7 @@ fn a_snapshot_beyond_the_limit_of_events_is_counted() {
         buffers: Vec::new(),
         blocked_in: String::new(),
         open_files: Vec::new(),
+        read_until_ns: None,
     };
     recorder.record(raw(1, RawEventKind::Signal { number: 10 }));
     let kept = crate::MAX_EVENTS - recorder.events.len();

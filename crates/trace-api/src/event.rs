@@ -79,6 +79,8 @@ pub enum RawEventKind {
         blocked_in: String,
         /// The open files of the buffers' descriptors at the time of the snapshot, as far as they were looked up.
         open_files: Vec<(i32, OpenFile)>,
+        /// When the memory had been read, by CLOCK_MONOTONIC, if the process was not stopped for it.
+        read_until_ns: Option<u64>,
     },
     /// The process could not be stopped, because it had ended or has another tracer: the buffers at its end were not read.
     Unstopped,
@@ -203,7 +205,15 @@ impl RawEventKind {
     /// stopped or blocked, because a running process may reuse descriptor numbers.
     pub fn buffers(pid: u32, moment: SnapshotMoment, buffers: Vec<Buffer>, blocked_in: String) -> Self {
         let open_files = open_files::of_buffers(pid, &buffers);
-        Self::Buffers { moment, buffers, blocked_in, open_files }
+        Self::Buffers { moment, buffers, blocked_in, open_files, read_until_ns: None }
+    }
+
+    /// Returns a buffer snapshot of a process that was not stopped, whose memory had been read at a time by CLOCK_MONOTONIC.
+    pub fn read_until(mut self, ns: u64) -> Self {
+        if let Self::Buffers { read_until_ns, .. } = &mut self {
+            *read_until_ns = Some(ns);
+        }
+        self
     }
 }
 

@@ -138,7 +138,13 @@ impl Decoder {
         for (fd, file, name) in files {
             send(RawEventKind::File { fd, file, name });
         }
-        send(RawEventKind::Buffers { moment, buffers, blocked_in: String::new(), open_files: Vec::new() });
+        send(RawEventKind::Buffers {
+            moment,
+            buffers,
+            blocked_in: String::new(),
+            open_files: Vec::new(),
+            read_until_ns: None,
+        });
     }
 }
 

@@ -78,9 +78,15 @@ impl<'a> RuleContext<'a> {
         let (at_s, pid) = (event.at_s, event.pid);
         match &event.kind {
             EventKind::Call(call) => self.index_call(TimedCall { at_s, pid, call }, lists),
-            EventKind::Buffers { moment, buffers, waits_in_name, files, .. } => {
-                let snapshot =
-                    BufferSnapshot { at_s, pid, moment: *moment, buffers, waits_in: waits_in_name };
+            EventKind::Buffers { moment, buffers, waits_in_name, files, read_until_s, .. } => {
+                let snapshot = BufferSnapshot {
+                    at_s,
+                    read_until_s: read_until_s.map_or(at_s, |until_s| until_s.max(at_s)),
+                    pid,
+                    moment: *moment,
+                    buffers,
+                    waits_in: waits_in_name,
+                };
                 lists.snapshots.push((pid, snapshot));
                 for &(fd, file) in files {
                     self.fd_history.entry((pid, fd)).or_default().push((at_s, file));

@@ -50,7 +50,8 @@ fn judge_buffer(context: &RuleContext, snapshot: &BufferSnapshot, buffer: &Buffe
     let calls = context.calls_in_write_order(file);
     let mut writes_after = calls.iter().filter(|timed| {
         let call = timed.call;
-        timed.at_s >= snapshot.at_s && call.op.writes() && call.result > 0 && !call.head.is_empty()
+        // A running process may have made the pending bytes, and have written others before, while its memory was read.
+        timed.at_s >= snapshot.read_until_s && call.op.writes() && call.result > 0 && !call.head.is_empty()
     });
     let overtaking = writes_after.find(|timed| !same_prefix(&timed.call.head, &buffer.pending))?;
     let written_before = calls.iter().any(|timed| {

@@ -31,6 +31,24 @@ fn a_direct_write_before_older_buffered_bytes_is_mixed() {
     assert_eq!(heading_and_body(b"name value\n", b"name value\nend\n", 2).severity("mixed-order"), Warn);
 }
 
+/// A worker writes "name ", sleeps, and writes "ok" without a buffer, again and again. weir read its memory while it woke up.
+#[test]
+fn writes_while_the_memory_was_read_do_not_overtake() {
+    let run = |read_until_s: f64| {
+        let mut builder = recording(1.0);
+        let file = builder.file("/d/out", File);
+        builder.snapshot(0.2, 1, SnapshotMoment::Sample, &[pending(1, b"ok\n")]);
+        builder.read_until(read_until_s);
+        builder.write(0.21, 1, 1, file, b"name 1 ");
+        builder.write(0.23, 1, 1, file, b"ok\n");
+        builder.write(0.24, 1, 1, file, b"name 2 ");
+        builder.write(0.26, 1, 1, file, b"ok\n");
+        builder
+    };
+    run(0.22).no_finding("mixed-order");
+    run(0.2).finding("mixed-order");
+}
+
 /// After sync_with_stdio(false), std::cout and printf have a buffer each.
 #[test]
 fn the_buffers_of_cout_and_printf_are_named() {

@@ -76,7 +76,14 @@ fn snapshot(moment: SnapshotMoment, pending: &str) -> EventKind {
         ..Buffer::empty(RuntimeId::GLIBC, 1, 1)
     };
     let (waits_in_name, files) = (String::new(), vec![(1, FILE)]);
-    EventKind::Buffers { moment, buffers: vec![buffer], waits_in: None, waits_in_name, files }
+    EventKind::Buffers {
+        moment,
+        buffers: vec![buffer],
+        waits_in: None,
+        waits_in_name,
+        files,
+        read_until_s: None,
+    }
 }
 
 fn write(text: &str) -> EventKind {
@@ -208,6 +215,7 @@ fn a_stream_that_is_read_and_a_file_that_is_not_written_are_marked() {
         waits_in: None,
         waits_in_name,
         files,
+        read_until_s: None,
     };
     let steps = steps(&recording(vec![(812, of_stdin), (812, write("first"))]));
     assert!(!steps[0].files[0].written && steps[1].files[0].written);

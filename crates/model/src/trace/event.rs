@@ -225,6 +225,9 @@ pub enum EventKind {
         /// Known open files behind descriptors: descriptor, index in [`super::Recording::files`].
         #[serde(default)]
         files: Vec<(i32, u32)>,
+        /// When the memory had been read, if the process was not stopped for it; it may have run on since the event's time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        read_until_s: Option<f64>,
     },
     /// A gap: of the time until `until_s` only totals are known.
     #[serde(rename = "unwatched")]

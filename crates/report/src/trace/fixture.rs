@@ -197,6 +197,7 @@ fn pipeline_events() -> Vec<Event> {
         waits_in: None,
         waits_in_name: "poll".into(),
         files: Vec::new(),
+        read_until_s: None,
     };
     vec![
         event(0.1, 4711, EventKind::Fork { child: 4712 }),

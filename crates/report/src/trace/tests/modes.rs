@@ -50,6 +50,7 @@ fn full_buffer(pid: u32, file: u32) -> Event {
         waits_in: None,
         waits_in_name: String::new(),
         files: vec![(30, file)],
+        read_until_s: None,
     };
     Event { at_s: 0.5, pid, tid: pid, kind: snapshot }
 }
