@@ -109,6 +109,17 @@ pub(crate) enum SplitStep<'a> {
     NeedMore,
 }
 
+/// The first record in some bytes, with all its parts if it is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FirstRecord {
+    /// Its length with delimiter or prefix, as far as it is in the bytes.
+    pub(crate) bytes: usize,
+    /// False for the rest of a record that is cut or refused.
+    pub(crate) is_record: bool,
+    /// False if its end is missing. The splitter then skips the rest.
+    pub(crate) is_whole: bool,
+}
+
 /// Divides the bytes of one source. It keeps no bytes itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Splitter {
@@ -178,6 +189,38 @@ impl Splitter {
             run = Run { bytes: end, records: run.records + 1 };
         }
         run
+    }
+
+    /// Returns a splitter for bytes that begin with a record.
+    pub(crate) fn at_boundary(&self) -> Self {
+        Self { skip: None, continued: 0, ..self.clone() }
+    }
+
+    /// Returns the first record in `data`, for a caller that removes all of it or nothing. Returns none if its end is missing, unless
+    /// it is too long. The caller removes the bytes before the next call.
+    pub(crate) fn first_record(&mut self, data: &[u8]) -> Option<FirstRecord> {
+        let mut first = FirstRecord { bytes: 0, is_record: false, is_whole: false };
+        while !first.is_whole {
+            let step = self.next(&data[first.bytes..]);
+            let (consumed, counts, mark) = match step {
+                SplitStep::NeedMore => break,
+                SplitStep::Skip { consumed, refused } => (consumed, refused > 0, None),
+                SplitStep::Record { consumed, mark, .. } => (consumed, true, mark),
+            };
+            first.bytes += consumed;
+            first.is_record |= counts;
+            first.is_whole = self.skip.is_none() && mark != Some(Mark::Split);
+        }
+        if first.bytes > 0 && !first.is_whole {
+            if self.skip.is_none() {
+                let is_delimited = matches!(self.framing, Framing::Delimiter(_));
+                self.skip = Some(if is_delimited { usize::MAX } else { std::mem::take(&mut self.continued) });
+            }
+            while let SplitStep::Skip { consumed, .. } = self.skip_rest(&data[first.bytes..]) {
+                first.bytes += consumed;
+            }
+        }
+        (first.bytes > 0).then_some(first)
     }
 
     /// Returns the first step in `data`. The caller removes the consumed bytes before the next call.

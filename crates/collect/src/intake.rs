@@ -45,6 +45,8 @@ pub(crate) struct Intake {
     pub(crate) saved: u64,
     /// Of the held bytes: so many are whole records that wait for the sink ([`Overflow`] other than block).
     pub(crate) kept: usize,
+    /// The bytes behind the kept ones are the rest of a dropped record, which this splitter skips.
+    pub(crate) dropped_rest: Option<Splitter>,
     /// Dropped records that the log does not mention yet.
     pub(crate) unreported: u64,
     /// The number of the first record.
@@ -74,6 +76,7 @@ impl Intake {
             backlog: Backlog::default(),
             saved: 0,
             kept: 0,
+            dropped_rest: None,
             unreported: 0,
             first_sequence: 1,
             ended: false,
@@ -160,6 +163,26 @@ impl Intake {
     /// Returns whether records are not acknowledged yet.
     pub(crate) fn has_unacknowledged(&self) -> bool {
         !self.durable.is_empty()
+    }
+
+    /// Removes the rest of a dropped record from `data`, whose first [`Intake::kept`] bytes are whole records.
+    pub(crate) fn remove_dropped_rest(&mut self, data: &mut Vec<u8>) {
+        if let Some(splitter) = &mut self.dropped_rest
+            && let Some(rest) = splitter.first_record(&data[self.kept..])
+        {
+            data.drain(self.kept..self.kept + rest.bytes);
+            self.dropped_rest.take_if(|_| rest.is_whole);
+        }
+    }
+
+    /// Notes that some of the kept records are in the log: only these bytes are held. A dropped record can have been behind them.
+    pub(crate) fn note_held(&mut self) {
+        self.kept = if self.dropped_rest.is_some() { self.held.len() } else { 0 };
+        if self.kept == 0
+            && let Some(rest) = self.dropped_rest.take()
+        {
+            self.splitter = rest;
+        }
     }
 
     pub(crate) fn drop_records(&mut self, records: u64) {

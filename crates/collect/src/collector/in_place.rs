@@ -10,7 +10,8 @@ use crate::intake::{CHUNK, Intake};
 impl Collector {
     /// Returns whether the records of the source go to the log as they are received, and the log has room for a read.
     pub(super) fn can_receive_in_place(&mut self, intake: &Intake) -> bool {
-        let passes = self.formatter.passes_bytes() && intake.joiner.is_none();
+        let passes =
+            self.formatter.passes_bytes() && intake.joiner.is_none() && intake.dropped_rest.is_none();
         passes && !self.spills(intake) && self.sink.make_room(intake.held.len() + CHUNK)
     }
 

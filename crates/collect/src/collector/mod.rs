@@ -127,9 +127,16 @@ impl Collector {
         let mut length = length;
         if self.sink.is_stalled() && self.options.overflow != Overflow::Block {
             length = self.keep_within_memory(intake, data, length);
+        } else if intake.dropped_rest.is_some() {
+            data.truncate(length);
+            intake.remove_dropped_rest(data);
+            length = data.len();
         }
         let consumed = self.divide(intake, &data[..length]);
         intake.hold(&data[consumed..length]);
+        if consumed > 0 {
+            intake.note_held();
+        }
     }
 
     /// Appends the held records again, after the sink has stalled. Returns false if the source has ended and still has records
@@ -139,7 +146,6 @@ impl Collector {
         if self.options.overflow == Overflow::DropOldest {
             self.report_dropped(intake);
         }
-        intake.kept = 0;
         self.divide_held(intake);
         self.replay(intake);
         self.report_dropped(intake);
@@ -152,6 +158,7 @@ impl Collector {
         let consumed = self.divide(intake, &data);
         intake.held = data;
         intake.held.drain(..consumed);
+        intake.note_held();
     }
 
     /// Appends the whole records of `data` until the sink stalls. Returns the length of the bytes that were appended or refused.

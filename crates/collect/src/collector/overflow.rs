@@ -2,7 +2,7 @@
 
 use super::Collector;
 use crate::format::Record;
-use crate::framing::{Framing, SplitStep, Splitter};
+use crate::framing::Framing;
 use crate::intake::{CHUNK, Intake};
 use crate::options::Overflow;
 use weir_model::number::counted;
@@ -16,24 +16,14 @@ impl Collector {
         length: usize,
     ) -> usize {
         let limit = self.options.memory_bytes;
-        let mut splitter = intake.splitter.clone();
         data.truncate(length);
         if self.options.overflow == Overflow::DropNewest {
-            let mut at = intake.kept;
-            while let Some((consumed, is_record)) = first_step(&mut splitter, &data[at..]) {
-                if at + consumed <= limit {
-                    at += consumed;
-                } else {
-                    data.drain(at..at + consumed);
-                    intake.drop_records(is_record.into());
-                }
-            }
-            intake.kept = at;
+            drop_newest(intake, data, limit);
         } else {
             while data.len() > limit {
-                let Some((consumed, is_record)) = first_step(&mut intake.splitter, data) else { break };
-                data.drain(..consumed);
-                intake.drop_records(is_record.into());
+                let Some(first) = intake.splitter.first_record(data) else { break };
+                data.drain(..first.bytes);
+                intake.drop_records(first.is_record.into());
             }
         }
         let length = data.len();
@@ -117,27 +107,41 @@ impl Collector {
     }
 }
 
-/// Returns the length of the first whole record, or of a part of one that is too long, and whether it counts as a record: the
-/// rest of a record that is cut or refused does not.
-fn first_step(splitter: &mut Splitter, data: &[u8]) -> Option<(usize, bool)> {
-    match splitter.next(data) {
-        SplitStep::NeedMore => None,
-        SplitStep::Skip { consumed, refused } => Some((consumed, refused > 0)),
-        SplitStep::Record { consumed, .. } => Some((consumed, true)),
+/// Drops the records that do not fit behind those that are kept.
+fn drop_newest(intake: &mut Intake, data: &mut Vec<u8>, limit: usize) {
+    intake.remove_dropped_rest(data);
+    let mut at = intake.kept;
+    let mut splitter = if at == 0 { intake.splitter.clone() } else { intake.splitter.at_boundary() };
+    while let Some(first) = splitter.first_record(&data[at..]) {
+        if first.is_record && at + first.bytes <= limit {
+            if !first.is_whole {
+                break;
+            }
+            at += first.bytes;
+            continue;
+        }
+        data.drain(at..at + first.bytes);
+        intake.drop_records(first.is_record.into());
+        if at == 0 {
+            intake.splitter = splitter.clone();
+        } else if !first.is_whole {
+            intake.dropped_rest = Some(splitter.clone());
+        }
     }
+    intake.kept = at;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::framing::Oversize;
+    use crate::framing::{Oversize, SplitStep};
     use crate::options::LogOptions;
     use crate::sink::{LogSink, SinkOptions};
 
     #[test]
     fn a_dropped_record_counts_once_though_it_is_too_long() {
         let dir = tempfile::tempdir().expect("a directory");
-        for oversize in [Oversize::Cut, Oversize::Refuse] {
+        for oversize in [Oversize::Split, Oversize::Cut, Oversize::Refuse] {
             for overflow in [Overflow::DropOldest, Overflow::DropNewest] {
                 let mut options = LogOptions::of_lines(&dir.path().join(format!("{oversize:?}{overflow:?}")));
                 (options.max_record_bytes, options.oversize) = (10, oversize);
@@ -153,6 +157,66 @@ mod tests {
                     _ => (b"one\ntwo\n", 1),
                 };
                 assert_eq!((&data[..kept], intake.counts.dropped), expected, "{oversize:?} {overflow:?}");
+            }
+        }
+    }
+
+    /// Feeds records in pieces of each size to a stalled sink, and then divides what was kept and the records that follow.
+    fn kept_of(options: &LogOptions, input: &[u8], piece: usize) -> (Vec<Vec<u8>>, u64) {
+        let sink = LogSink::open(SinkOptions::of(options)).expect("opened");
+        let mut collector = Collector::new(options.clone(), sink);
+        let mut intake = Intake::new("a".into(), None, options);
+        for bytes in input.chunks(piece) {
+            let mut data = [&intake.held[..], bytes].concat();
+            let length = data.len();
+            let length = collector.keep_within_memory(&mut intake, &mut data, length);
+            intake.hold(&data[..length]);
+        }
+        assert!(intake.dropped_rest.is_none() || intake.kept == intake.held.len());
+        let (mut records, mut at) = (Vec::new(), 0);
+        loop {
+            match intake.splitter.next(&intake.held[at..]) {
+                SplitStep::NeedMore => break,
+                SplitStep::Skip { consumed, .. } => at += consumed,
+                SplitStep::Record { bytes, consumed, .. } => {
+                    records.push(bytes.to_vec());
+                    at += consumed;
+                }
+            }
+        }
+        assert_eq!(at, intake.held.len(), "each record is whole");
+        (records, intake.counts.dropped)
+    }
+
+    /// A record that is too long is dropped with all its parts, however it comes. Its rest is neither a record nor a prefix.
+    #[test]
+    fn no_part_of_a_dropped_record_is_kept() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let long = [b'x'; 50];
+        for (framing, name) in [(Framing::Delimiter(b'\n'), "lines"), (Framing::Prefix(1), "prefixed")] {
+            let record = |bytes: &[u8]| match framing {
+                Framing::Prefix(_) => [&[bytes.len() as u8], bytes].concat(),
+                _ => [bytes, b"\n"].concat(),
+            };
+            let input =
+                [record(b"one"), record(&long), record(b"two"), record(&long), record(b"six")].concat();
+            for oversize in [Oversize::Split, Oversize::Cut, Oversize::Refuse] {
+                for overflow in [Overflow::DropOldest, Overflow::DropNewest] {
+                    for piece in 1..=input.len() {
+                        let mut options = LogOptions::of_lines(&dir.path().join(name));
+                        options.framing = framing;
+                        (options.max_record_bytes, options.oversize) = (10, oversize);
+                        (options.overflow, options.memory_bytes) = (overflow, 12);
+                        let (records, dropped) = kept_of(&options, &input, piece);
+                        let case = format!("{name} {oversize:?} {overflow:?} {piece}");
+                        let short = records.iter().filter(|record| record.len() == 3).count() as u64;
+                        assert_eq!(records.len() as u64, short, "{case}: {records:?}");
+                        assert_eq!(short + dropped, 5, "{case}: {records:?}");
+                        if overflow == Overflow::DropNewest {
+                            assert_eq!(records, [b"one", b"two", b"six"], "{case}");
+                        }
+                    }
+                }
             }
         }
     }
