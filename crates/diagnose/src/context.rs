@@ -4,6 +4,7 @@
 mod index;
 
 use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
 
 use foldhash::HashMap;
 use weir_model::trace::{
@@ -12,7 +13,9 @@ use weir_model::trace::{
 };
 use weir_model::{Direction, StreamKind, Untrusted};
 
+use crate::dialogue::AnsweredWrites;
 use crate::grouped::Grouped;
+use crate::peers::PeerIndex;
 use crate::run_advice::RunPlanner;
 
 /// The number of generations after which a chain of parents counts as a broken recording.
@@ -75,6 +78,9 @@ pub(crate) struct RuleContext<'a> {
     snapshots: Grouped<BufferSnapshot<'a>>,
     streams_by_pid: Grouped<&'a StreamCounts>,
     streams_by_file: Grouped<&'a StreamCounts>,
+    peers: OnceCell<PeerIndex<'a>>,
+    /// See [`RuleContext::is_answer`], by process.
+    pub answers: RefCell<HashMap<u32, AnsweredWrites>>,
     /// Open files with O_APPEND, by device and inode.
     appending: HashMap<(u64, u64), Vec<u32>>,
     /// Calls that move bytes, by process, including those whose stream is unknown.
@@ -192,6 +198,10 @@ impl<'a> RuleContext<'a> {
 
     pub fn streams_of(&self, pid: u32) -> &[&'a StreamCounts] {
         self.streams_by_pid.get(pid)
+    }
+
+    pub fn peers(&self) -> &PeerIndex<'a> {
+        self.peers.get_or_init(|| PeerIndex::of(self))
     }
 
     pub fn streams_on(&self, file: u32) -> &[&'a StreamCounts] {

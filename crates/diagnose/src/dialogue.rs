@@ -2,6 +2,7 @@
 //! the request from the peer that must answer it, so neither end can gather its writes, and no read can return more than one
 //! answer.
 
+use foldhash::HashMap;
 use weir_model::trace::{FIRST_CALLS, StreamCounts};
 use weir_model::{Direction, StreamKind};
 
@@ -12,6 +13,9 @@ const SOMETIMES: f64 = 1.0 / 3.0;
 
 /// The share of the first writes that shows a dialogue by itself.
 const MOSTLY: f64 = 0.75;
+
+/// The numbers of writes that are answered, by descriptor and file of the answers.
+pub(crate) type AnsweredWrites = HashMap<(i32, u32), u64>;
 
 impl<'a> RuleContext<'a> {
     /// Returns whether the peer answers about every other write or more, and the process waits for the answers.
@@ -34,14 +38,24 @@ impl<'a> RuleContext<'a> {
 
     /// Returns whether the process needs each of its reads, because a read gets the answer to a write that came before it.
     pub fn is_answer(&self, stream: &StreamCounts) -> bool {
-        let outputs = self.streams_of(stream.pid).iter().filter(|own| own.direction == Direction::Out);
-        let mut outputs =
-            outputs.filter(|output| stream.moving_calls() * 2 <= output.moving_calls().saturating_mul(3));
-        outputs.any(|output| {
-            let is_same = |answers: &&StreamCounts| (answers.fd, answers.file) == (stream.fd, stream.file);
+        let mut known = self.answers.borrow_mut();
+        let answers = known.entry(stream.pid).or_insert_with(|| self.answers_of(stream.pid));
+        let written = answers.get(&(stream.fd, stream.file));
+        written.is_some_and(|written| stream.moving_calls() * 2 <= written.saturating_mul(3))
+    }
+
+    /// Returns the inputs of a process that have about as many answers as every other write of an output, with the number of writes:
+    /// the largest of several outputs.
+    fn answers_of(&self, pid: u32) -> AnsweredWrites {
+        let mut most = AnsweredWrites::default();
+        for output in self.streams_of(pid).iter().filter(|own| own.direction == Direction::Out) {
             let answers = self.answers_to(output);
-            answers.iter().copied().find(is_same).is_some_and(|answers| self.answers_most(answers, output))
-        })
+            for answers in answers.into_iter().filter(|answers| self.answers_most(answers, output)) {
+                let written = most.entry((answers.fd, answers.file)).or_default();
+                *written = output.moving_calls().max(*written);
+            }
+        }
+        most
     }
 
     /// Returns the process's own inputs through which the readers of an output answer, if the first recorded calls do not show
@@ -50,14 +64,18 @@ impl<'a> RuleContext<'a> {
         if output.direction != Direction::Out {
             return Vec::new();
         }
-        let own = || self.streams_of(output.pid).iter().copied().filter(|own| own.direction == Direction::In);
+        let of_process = self.streams_of(output.pid);
         let key = self.target_key(output.file);
-        let both_ways = own().filter(|input| match self.kind(output.file) {
-            StreamKind::Socket => input.file == output.file,
-            StreamKind::Terminal => self.target_key(input.file) == key,
-            _ => false,
-        });
-        let mut answers: Vec<&StreamCounts> = both_ways.collect();
+        let is_own_input = |one: &&StreamCounts| (one.pid, one.direction) == (output.pid, Direction::In);
+        let mut answers: Vec<&StreamCounts> = match self.kind(output.file) {
+            // A server has thousands of them.
+            StreamKind::Socket => self.streams_on(output.file).iter().copied().filter(is_own_input).collect(),
+            StreamKind::Terminal => {
+                let inputs = of_process.iter().copied().filter(is_own_input);
+                inputs.filter(|input| self.target_key(input.file) == key).collect()
+            }
+            _ => Vec::new(),
+        };
         for peer in self.readers(output) {
             let written = self.streams_of(peer.pid).iter().filter(|other| other.direction == Direction::Out);
             for written in written {

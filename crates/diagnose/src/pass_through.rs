@@ -70,13 +70,16 @@ impl<'a> RuleContext<'a> {
         let whole = self.with_unassigned(input);
         let has_size =
             self.file(input.file).and_then(|file| file.size_bytes).is_some_and(|size| is_close(size, whole));
-        let reads_else = self.streams_of(input.pid).iter().any(|other| {
-            let is_other = other.is_known() && other.file != input.file && other.direction == Direction::In;
-            is_other && other.image == input.image && other.bytes > 0 && other.last_s > input.first_s
-        });
+        let reads_else = || {
+            self.streams_of(input.pid).iter().any(|other| {
+                let is_other =
+                    other.is_known() && other.file != input.file && other.direction == Direction::In;
+                is_other && other.image == input.image && other.bytes > 0 && other.last_s > input.first_s
+            })
+        };
         let is_sampled = !(input.exact && output.exact);
         let to_pipe = self.kind(output.file) == StreamKind::Pipe;
-        is_sampled && to_pipe && has_size && !reads_else && is_close(whole, self.with_unassigned(output))
+        is_sampled && to_pipe && has_size && is_close(whole, self.with_unassigned(output)) && !reads_else()
     }
 
     /// Returns whether a process copies the bytes of a stream unchanged to or from another one.
@@ -88,8 +91,11 @@ impl<'a> RuleContext<'a> {
         }
         let kind = self.kind(stream.file);
         let is_same = |input: &StreamCounts| (input.fd, input.file) == (stream.fd, stream.file);
+        // A program that copies thousands of files has as many outputs: the search for the source of each takes as many steps.
         let outputs = self.streams_of(stream.pid).iter().filter(|output| {
-            output.direction == Direction::Out && self.is_copy_candidate(output, self.kind(output.file))
+            output.direction == Direction::Out
+                && self.may_be_source(stream, output)
+                && self.is_copy_candidate(output, self.kind(output.file))
         });
         outputs.filter_map(|output| self.source_of(output, kind)).any(is_same)
     }
@@ -132,24 +138,33 @@ impl<'a> RuleContext<'a> {
 
     /// Returns the input whose bytes an output has, unless a second output has them too (tee), because then the copy has a purpose.
     fn source_of(&self, output: &StreamCounts, from: StreamKind) -> Option<&'a StreamCounts> {
-        let own =
-            || self.streams_of(output.pid).iter().copied().filter(|stream| stream.image == output.image);
+        let own = self.streams_of(output.pid);
         let whole = self.with_unassigned(output);
-        let outputs = own().filter(|stream| {
+        let outputs = own.iter().filter(|stream| {
             let overlaps = stream.first_s <= output.last_s && stream.last_s >= output.first_s;
-            let has_bytes = same_size(stream, output) || self.may_have_moved(stream, whole);
-            stream.direction == Direction::Out && stream.is_known() && has_bytes && overlaps
+            overlaps
+                && stream.direction == Direction::Out
+                && stream.image == output.image
+                && stream.is_known()
+                && (same_size(stream, output) || self.may_have_moved(stream, whole))
         });
-        if outputs.count() != 1 {
+        if outputs.take(2).count() != 1 {
             return None;
         }
-        let mut inputs = own().filter(|stream| {
-            let in_turns = output.first_s <= stream.last_s && stream.first_s <= output.first_s;
-            let is_same = same_size(stream, output) || self.is_whole_file(stream, output);
-            let candidate = is_same && in_turns && self.is_copy_candidate(stream, from);
-            stream.direction == Direction::In && candidate
-        });
+        let mut inputs = own
+            .iter()
+            .copied()
+            .filter(|stream| self.may_be_source(stream, output) && self.is_copy_candidate(stream, from));
         inputs.find(|stream| self.same_bytes(stream, output))
+    }
+
+    /// Returns whether an input has the time and the number of bytes of an output's source. The streams are of one process.
+    fn may_be_source(&self, input: &StreamCounts, output: &StreamCounts) -> bool {
+        let in_turns = output.first_s <= input.last_s && input.first_s <= output.first_s;
+        in_turns
+            && (input.direction, output.direction) == (Direction::In, Direction::Out)
+            && input.image == output.image
+            && (same_size(input, output) || self.is_whole_file(input, output))
     }
 
     /// Returns whether at least two recorded calls at the same position of input and output move the same bytes, and none

@@ -1,6 +1,7 @@
 //! The readers of what a process writes. A writer of single bytes makes its reader take single bytes and wakes it for each of
 //! them, so the reader's CPU time is wasted as well.
 
+use foldhash::HashMap;
 use weir_model::duration::format_seconds;
 use weir_model::trace::StreamCounts;
 use weir_model::{Direction, StreamKind};
@@ -11,6 +12,36 @@ use crate::cost::BUFFER;
 
 /// The number of equal first bytes from which two sockets count as connected.
 const MIN_COMMON_BYTES: usize = 4;
+
+/// The inputs that can be those of a writer, so that the search for its readers does not compare all streams.
+#[derive(Default)]
+pub(crate) struct PeerIndex<'a> {
+    /// Inputs from pipes, by [`RuleContext::target_key`].
+    pipes: HashMap<String, Vec<&'a StreamCounts>>,
+    /// Inputs from sockets, by their first bytes.
+    sockets: HashMap<[u8; MIN_COMMON_BYTES], Vec<&'a StreamCounts>>,
+}
+
+impl<'a> PeerIndex<'a> {
+    /// Indexes the inputs of a recording. `context` has the indexes of its calls and files.
+    pub fn of(context: &RuleContext<'a>) -> Self {
+        let mut index = PeerIndex::default();
+        for stream in context.streams(Direction::In) {
+            match context.kind(stream.file) {
+                StreamKind::Pipe => {
+                    index.pipes.entry(context.target_key(stream.file)).or_default().push(stream);
+                }
+                StreamKind::Socket => {
+                    if let Some(&start) = context.first_bytes(stream).first_chunk() {
+                        index.sockets.entry(start).or_default().push(stream);
+                    }
+                }
+                _ => {}
+            }
+        }
+        index
+    }
+}
 
 /// A reader that gets little at a time because of its writer.
 pub(crate) struct SlowedPeer {
@@ -60,16 +91,19 @@ impl<'a> RuleContext<'a> {
 
     /// Returns the streams of other processes that read what a stream writes.
     pub fn readers(&self, writer: &StreamCounts) -> Vec<&'a StreamCounts> {
-        let kind = self.kind(writer.file);
-        let others = self
-            .streams(Direction::In)
-            .filter(|stream| stream.pid != writer.pid && self.kind(stream.file) == kind);
-        match kind {
+        let index = self.peers();
+        let is_other = |reader: &&StreamCounts| reader.pid != writer.pid;
+        match self.kind(writer.file) {
             StreamKind::Pipe => {
-                let key = self.target_key(writer.file);
-                others.filter(|reader| self.target_key(reader.file) == key).collect()
+                let readers = index.pipes.get(&self.target_key(writer.file)).into_iter().flatten();
+                readers.copied().filter(is_other).collect()
             }
-            StreamKind::Socket => others.filter(|reader| self.are_connected(writer, reader)).collect(),
+            StreamKind::Socket => {
+                let start = self.first_bytes(writer);
+                let alike = start.first_chunk().and_then(|start| index.sockets.get(start));
+                let readers = alike.into_iter().flatten().copied().filter(is_other);
+                readers.filter(|reader| self.are_connected(writer, reader)).collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -1,5 +1,7 @@
 //! Builds the indexes of a recording in one pass over its events.
 
+use std::cell::{OnceCell, RefCell};
+
 use foldhash::{HashMap, HashMapExt};
 use weir_model::StreamKind;
 use weir_model::Untrusted;
@@ -35,6 +37,8 @@ impl<'a> RuleContext<'a> {
             snapshots: Grouped::default(),
             streams_by_pid: Grouped::new(known.iter().map(|stream| (stream.pid, *stream)).collect()),
             streams_by_file: Grouped::new(known.iter().map(|stream| (stream.file, *stream)).collect()),
+            peers: OnceCell::new(),
+            answers: RefCell::default(),
             appending: HashMap::new(),
             call_counts: HashMap::new(),
             unassigned_bytes: HashMap::new(),

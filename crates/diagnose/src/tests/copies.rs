@@ -319,3 +319,25 @@ fn the_reader_of_a_copy_is_named_not_a_program_that_was_executed_later() {
     }
     assert_eq!(name(&builder), before);
 }
+
+/// The search for the source of each stream took minutes when each was compared with each pair of others.
+#[test]
+fn one_copy_is_found_among_thousands_of_files() {
+    const FILES: u32 = 2000;
+    let mut builder = copying(File, File, BLOCKS[2], 1600);
+    builder.0.elapsed_s = 0.3;
+    for number in 1..FILES {
+        for (fd, direction, lasts_s) in [(3, In, 0.00005), (4, Out, 0.00006)] {
+            let file = builder.file(&format!("/d/{fd}/{number}"), File);
+            let stream = builder.stream(1, fd, file, direction, 1024, 4096);
+            stream.first_s = 0.1 + f64::from(number) * 0.0001;
+            stream.last_s = stream.first_s + lasts_s;
+        }
+    }
+    for stream in &mut builder.0.counts[..2] {
+        (stream.first_s, stream.last_s) = (0.0, 0.1);
+    }
+    assert_eq!(builder.finding("could-copy-in-kernel").evidence["files"], 1.0);
+    builder.no_finding("tiny-reads");
+    builder.no_finding("tiny-writes");
+}

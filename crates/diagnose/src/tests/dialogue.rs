@@ -95,3 +95,20 @@ fn a_program_that_passes_on_what_arrives_is_not_told_to_gather() {
     bytes.0.counts[1].newline_ends = 0;
     bytes.no_finding("tiny-writes");
 }
+
+/// The search for the answers took minutes when each input was compared with all inputs and readers of each output.
+#[test]
+fn a_server_with_a_thousand_connections_answers_each() {
+    let server = |answers: u64| {
+        let mut builder = recording(3.0);
+        for number in 0..1000 {
+            let socket = builder.file(&format!("socket:[{number}]"), StreamKind::Socket);
+            builder.stream(1, 5, socket, Out, answers, 8);
+            let input = builder.stream(1, 5, socket, In, 300_000, 8);
+            input.requested_sizes = requested_histogram(300_000, 8);
+        }
+        builder
+    };
+    server(300_000).no_finding("tiny-reads");
+    assert!(!server(30_000).findings("tiny-reads").is_empty(), "most reads are no answers");
+}
