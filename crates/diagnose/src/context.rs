@@ -5,6 +5,7 @@ mod index;
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 
 use foldhash::HashMap;
 use weir_model::trace::{
@@ -81,6 +82,8 @@ pub(crate) struct RuleContext<'a> {
     peers: OnceCell<PeerIndex<'a>>,
     /// See [`RuleContext::is_answer`], by process.
     pub answers: RefCell<HashMap<u32, AnsweredWrites>>,
+    /// The inputs that read what a peer writes, by the peer and their own process.
+    pub inputs: RefCell<HashMap<(u32, u32), Rc<[&'a StreamCounts]>>>,
     /// Open files with O_APPEND, by device and inode.
     appending: HashMap<(u64, u64), Vec<u32>>,
     /// Calls that move bytes, by process, including those whose stream is unknown.

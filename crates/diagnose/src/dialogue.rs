@@ -2,6 +2,9 @@
 //! the request from the peer that must answer it, so neither end can gather its writes, and no read can return more than one
 //! answer.
 
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
 use foldhash::HashMap;
 use weir_model::trace::{FIRST_CALLS, StreamCounts};
 use weir_model::{Direction, StreamKind};
@@ -76,15 +79,26 @@ impl<'a> RuleContext<'a> {
             }
             _ => Vec::new(),
         };
-        for peer in self.readers(output) {
-            let written = self.streams_of(peer.pid).iter().filter(|other| other.direction == Direction::Out);
-            for written in written {
-                let read = self.readers(written);
-                answers.extend(read.into_iter().filter(|input| input.pid == output.pid));
-            }
+        let peers: BTreeSet<u32> = self.readers(output).iter().map(|peer| peer.pid).collect();
+        for peer in peers {
+            answers.extend(self.inputs_from(peer, output.pid).iter());
         }
+        // A server has other connections before and after this one.
+        answers.retain(|input| input.first_s <= output.last_s && output.first_s <= input.last_s);
         answers.retain(|input| self.alternation(output, input).is_none_or(|share| share >= SOMETIMES));
         answers
+    }
+
+    /// Returns the inputs of a process that read what a peer writes.
+    fn inputs_from(&self, peer: u32, pid: u32) -> Rc<[&'a StreamCounts]> {
+        if let Some(known) = self.inputs.borrow().get(&(peer, pid)) {
+            return Rc::clone(known);
+        }
+        let written = self.streams_of(peer).iter().filter(|other| other.direction == Direction::Out);
+        let read = written.flat_map(|written| self.readers(written));
+        let inputs: Rc<[_]> = read.filter(|input| input.pid == pid).collect();
+        self.inputs.borrow_mut().insert((peer, pid), Rc::clone(&inputs));
+        inputs
     }
 
     /// Returns the share of the first writes that a read follows before the next write, or None if no read was recorded.

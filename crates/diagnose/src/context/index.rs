@@ -39,6 +39,7 @@ impl<'a> RuleContext<'a> {
             streams_by_file: Grouped::new(known.iter().map(|stream| (stream.file, *stream)).collect()),
             peers: OnceCell::new(),
             answers: RefCell::default(),
+            inputs: RefCell::default(),
             appending: HashMap::new(),
             call_counts: HashMap::new(),
             unassigned_bytes: HashMap::new(),
