@@ -4,8 +4,7 @@
 mod index;
 
 use std::borrow::Cow;
-use std::cell::{OnceCell, RefCell};
-use std::rc::Rc;
+use std::cell::OnceCell;
 
 use foldhash::HashMap;
 use weir_model::trace::{
@@ -14,7 +13,7 @@ use weir_model::trace::{
 };
 use weir_model::{Direction, StreamKind, Untrusted};
 
-use crate::dialogue::AnsweredWrites;
+use crate::dialogue::Dialogues;
 use crate::grouped::Grouped;
 use crate::peers::PeerIndex;
 use crate::run_advice::RunPlanner;
@@ -80,10 +79,7 @@ pub(crate) struct RuleContext<'a> {
     streams_by_pid: Grouped<&'a StreamCounts>,
     streams_by_file: Grouped<&'a StreamCounts>,
     peers: OnceCell<PeerIndex<'a>>,
-    /// See [`RuleContext::is_answer`], by process.
-    pub answers: RefCell<HashMap<u32, AnsweredWrites>>,
-    /// The inputs that read what a peer writes, by the peer and their own process.
-    pub inputs: RefCell<HashMap<(u32, u32), Rc<[&'a StreamCounts]>>>,
+    pub dialogues: Dialogues<'a>,
     /// Open files with O_APPEND, by device and inode.
     appending: HashMap<(u64, u64), Vec<u32>>,
     /// Calls that move bytes, by process, including those whose stream is unknown.

@@ -2,6 +2,7 @@
 //! the request from the peer that must answer it, so neither end can gather its writes, and no read can return more than one
 //! answer.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -18,7 +19,19 @@ const SOMETIMES: f64 = 1.0 / 3.0;
 const MOSTLY: f64 = 0.75;
 
 /// The numbers of writes that are answered, by descriptor and file of the answers.
-pub(crate) type AnsweredWrites = HashMap<(i32, u32), u64>;
+type AnsweredWrites = HashMap<(i32, u32), u64>;
+
+/// Inputs of one process.
+type Inputs<'a> = Rc<[&'a StreamCounts]>;
+
+/// Results of the searches for dialogues: a server with thousands of connections is searched once.
+#[derive(Default)]
+pub(crate) struct Dialogues<'a> {
+    /// See [`RuleContext::answers_of`], by process.
+    answers: RefCell<HashMap<u32, AnsweredWrites>>,
+    /// See [`RuleContext::inputs_from`], by peer and process.
+    inputs: RefCell<HashMap<(u32, u32), Inputs<'a>>>,
+}
 
 impl<'a> RuleContext<'a> {
     /// Returns whether the peer answers about every other write or more, and the process waits for the answers.
@@ -41,7 +54,7 @@ impl<'a> RuleContext<'a> {
 
     /// Returns whether the process needs each of its reads, because a read gets the answer to a write that came before it.
     pub fn is_answer(&self, stream: &StreamCounts) -> bool {
-        let mut known = self.answers.borrow_mut();
+        let mut known = self.dialogues.answers.borrow_mut();
         let answers = known.entry(stream.pid).or_insert_with(|| self.answers_of(stream.pid));
         let written = answers.get(&(stream.fd, stream.file));
         written.is_some_and(|written| stream.moving_calls() * 2 <= written.saturating_mul(3))
@@ -90,14 +103,14 @@ impl<'a> RuleContext<'a> {
     }
 
     /// Returns the inputs of a process that read what a peer writes.
-    fn inputs_from(&self, peer: u32, pid: u32) -> Rc<[&'a StreamCounts]> {
-        if let Some(known) = self.inputs.borrow().get(&(peer, pid)) {
+    fn inputs_from(&self, peer: u32, pid: u32) -> Inputs<'a> {
+        if let Some(known) = self.dialogues.inputs.borrow().get(&(peer, pid)) {
             return Rc::clone(known);
         }
         let written = self.streams_of(peer).iter().filter(|other| other.direction == Direction::Out);
         let read = written.flat_map(|written| self.readers(written));
-        let inputs: Rc<[_]> = read.filter(|input| input.pid == pid).collect();
-        self.inputs.borrow_mut().insert((peer, pid), Rc::clone(&inputs));
+        let inputs: Inputs = read.filter(|input| input.pid == pid).collect();
+        self.dialogues.inputs.borrow_mut().insert((peer, pid), Rc::clone(&inputs));
         inputs
     }
 

@@ -1,6 +1,6 @@
 //! Builds the indexes of a recording in one pass over its events.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 
 use foldhash::{HashMap, HashMapExt};
 use weir_model::StreamKind;
@@ -11,6 +11,7 @@ use weir_model::trace::{
 
 use super::{BufferSnapshot, RuleContext, SentSignal, SyncCall, TimedCall};
 use crate::cost::priced_s;
+use crate::dialogue::Dialogues;
 use crate::grouped::Grouped;
 use crate::run_advice::RunPlanner;
 
@@ -38,8 +39,7 @@ impl<'a> RuleContext<'a> {
             streams_by_pid: Grouped::new(known.iter().map(|stream| (stream.pid, *stream)).collect()),
             streams_by_file: Grouped::new(known.iter().map(|stream| (stream.file, *stream)).collect()),
             peers: OnceCell::new(),
-            answers: RefCell::default(),
-            inputs: RefCell::default(),
+            dialogues: Dialogues::default(),
             appending: HashMap::new(),
             call_counts: HashMap::new(),
             unassigned_bytes: HashMap::new(),
