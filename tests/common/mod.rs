@@ -46,6 +46,19 @@ pub fn with_signals(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(reset) }
 }
 
+/// Gives `command` no descriptors but its standard streams. The tests may have inherited others, which weir would name.
+pub fn with_standard_streams(command: &mut Command) -> &mut Command {
+    let close = || {
+        // SAFETY: close_range(2) marks descriptors and uses no memory of this process.
+        match unsafe { libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure only makes a system call between fork and exec.
+    unsafe { command.pre_exec(close) }
+}
+
 /// Runs `weir ARGUMENTS…` in `dir` and returns its output and status.
 pub fn run(dir: &Path, arguments: &[&str]) -> Output {
     weir(dir, arguments).output().expect("the built binary starts")

@@ -165,14 +165,14 @@ impl Intake {
         !self.durable.is_empty()
     }
 
-    /// Removes the rest of a dropped record from `data`, whose first [`Intake::kept`] bytes are whole records.
-    pub(crate) fn remove_dropped_rest(&mut self, data: &mut Vec<u8>) {
-        if let Some(splitter) = &mut self.dropped_rest
-            && let Some(rest) = splitter.first_record(&data[self.kept..])
-        {
-            data.drain(self.kept..self.kept + rest.bytes);
-            self.dropped_rest.take_if(|_| rest.is_whole);
-        }
+    /// Removes the rest of a dropped record from the first `length` bytes of `data`, which begin with the [`Intake::kept`] ones.
+    /// Returns their new length.
+    pub(crate) fn remove_dropped_rest(&mut self, data: &mut Vec<u8>, length: usize) -> usize {
+        let Some(splitter) = &mut self.dropped_rest else { return length };
+        let Some(rest) = splitter.first_record(&data[self.kept..length]) else { return length };
+        data.drain(self.kept..self.kept + rest.bytes);
+        self.dropped_rest.take_if(|_| rest.is_whole);
+        length - rest.bytes
     }
 
     /// Notes that some of the kept records are in the log: only these bytes are held. A dropped record can have been behind them.

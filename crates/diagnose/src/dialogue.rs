@@ -80,14 +80,13 @@ impl<'a> RuleContext<'a> {
         if output.direction != Direction::Out {
             return Vec::new();
         }
-        let of_process = self.streams_of(output.pid);
-        let key = self.target_key(output.file);
         let is_own_input = |one: &&StreamCounts| (one.pid, one.direction) == (output.pid, Direction::In);
         let mut answers: Vec<&StreamCounts> = match self.kind(output.file) {
             // A server has thousands of them.
             StreamKind::Socket => self.streams_on(output.file).iter().copied().filter(is_own_input).collect(),
             StreamKind::Terminal => {
-                let inputs = of_process.iter().copied().filter(is_own_input);
+                let key = self.target_key(output.file);
+                let inputs = self.streams_of(output.pid).iter().copied().filter(is_own_input);
                 inputs.filter(|input| self.target_key(input.file) == key).collect()
             }
             _ => Vec::new(),

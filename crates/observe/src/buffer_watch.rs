@@ -344,9 +344,9 @@ impl BufferWatch {
                 interval_ns = (one.interval_ns * 2).min(INTERVAL_MAX_NS);
                 one.reported.clear();
             } else if one.reports(&buffers, now_ns) {
-                let kind =
-                    RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, blocking_calls::current(pid));
-                let kind = kind.read_until(read_until_ns);
+                let blocked_in = blocking_calls::current(pid);
+                let kind = RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, blocked_in)
+                    .read_until(read_until_ns);
                 sink(RawEvent { ns: now_ns, pid, tid: pid, kind });
             }
         }

@@ -283,9 +283,11 @@ impl<'s, 'c> Sampler<'s, 'c> {
         }
         self.emit_progress(pid, now, positions);
         let buffers = self.snapshots.snapshot(pid, SnapshotMoment::Sample);
+        let read_until_ns = now_ns();
         if !buffers.is_empty() {
             let blocked_in = proc::current_syscall(pid);
-            let buffers = RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, blocked_in);
+            let buffers = RawEventKind::buffers(pid, SnapshotMoment::Sample, buffers, blocked_in)
+                .read_until(read_until_ns);
             if self.current(pid).is_some() {
                 self.emit(now, pid, buffers);
             }

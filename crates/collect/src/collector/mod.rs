@@ -124,13 +124,9 @@ impl Collector {
             let form = if intake.is_syslog { BacklogForm::SyslogStream } else { BacklogForm::Stream };
             return self.spill(intake, &data[intake.held.len()..length], form);
         }
-        let mut length = length;
+        let mut length = intake.remove_dropped_rest(data, length);
         if self.sink.is_stalled() && self.options.overflow != Overflow::Block {
             length = self.keep_within_memory(intake, data, length);
-        } else if intake.dropped_rest.is_some() {
-            data.truncate(length);
-            intake.remove_dropped_rest(data);
-            length = data.len();
         }
         let consumed = self.divide(intake, &data[..length]);
         intake.hold(&data[consumed..length]);

@@ -109,7 +109,6 @@ impl Collector {
 
 /// Drops the records that do not fit behind those that are kept.
 fn drop_newest(intake: &mut Intake, data: &mut Vec<u8>, limit: usize) {
-    intake.remove_dropped_rest(data);
     let mut at = intake.kept;
     let mut splitter = if at == 0 { intake.splitter.clone() } else { intake.splitter.at_boundary() };
     while let Some(first) = splitter.first_record(&data[at..]) {
@@ -169,6 +168,7 @@ mod tests {
         for bytes in input.chunks(piece) {
             let mut data = [&intake.held[..], bytes].concat();
             let length = data.len();
+            let length = intake.remove_dropped_rest(&mut data, length);
             let length = collector.keep_within_memory(&mut intake, &mut data, length);
             intake.hold(&data[..length]);
         }
