@@ -114,7 +114,12 @@ pub fn loses_privilege(pid: u32) -> bool {
 
 /// Returns whether an executable file would run without its set-user-ID or set-group-ID privilege under weir.
 pub fn file_loses_privilege(path: &Path) -> bool {
-    !rustix::process::geteuid().is_root() && gives_privilege(path)
+    takes_privilege() && gives_privilege(path)
+}
+
+/// Returns whether a tracee of weir gets no privilege from a set-user-ID or set-group-ID program (ptrace(2)).
+pub fn takes_privilege() -> bool {
+    !rustix::process::geteuid().is_root()
 }
 
 /// Returns whether an executable file is set-user-ID or set-group-ID to another user or group than weir's.

@@ -48,6 +48,11 @@ pub fn is_foreign(arch: u32, number: u64) -> bool {
     arch != NATIVE_ARCH || (cfg!(target_arch = "x86_64") && number != u64::MAX && number & X32_BIT != 0)
 }
 
+/// Returns whether a call replaces the program.
+pub fn executes(number: i64) -> bool {
+    [libc::SYS_execve, libc::SYS_execveat].contains(&number)
+}
+
 /// The results by which the kernel restarts an interrupted call, -ERESTART_RESTARTBLOCK to -ERESTARTSYS of the kernel's
 /// include/linux/errno.h. Only a tracer sees them.
 pub const RESTART_CODES: std::ops::RangeInclusive<i64> = -516..=-512;

@@ -58,7 +58,7 @@ impl BlockedCall {
 
     /// Returns whether the call replaces the program.
     pub fn executes(&self) -> bool {
-        [libc::SYS_execve, libc::SYS_execveat].contains(&self.number)
+        syscalls::executes(self.number)
     }
 
     /// Returns whether the program would notice a stop: an interrupted write returns a part, and connect(2) cannot be

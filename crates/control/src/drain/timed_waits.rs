@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use weir_sys::clock::now_ns;
+use weir_sys::executable;
 use weir_sys::proc::{self, ThreadState};
 use weir_sys::process_identity::ProcessIdentity;
 use weir_sys::ptrace::registers::{self, SyscallRegisters};
 use weir_sys::ptrace::repeat::interrupted_call;
 use weir_sys::ptrace::timed_wait::{SleepMark, WaitTimeout};
 use weir_sys::ptrace::{self, EVENT_STOP, PtraceStop, SyscallStop};
+use weir_sys::syscalls;
 
 /// The longest wait for the stop of a thread, which needs a processor on a busy machine.
 const STOP_TIMEOUT: Duration = Duration::from_millis(200);
@@ -165,9 +167,18 @@ fn detach(stop: PtraceStop) {
 }
 
 /// Resumes a stopped thread, and detaches from it: at the entry of a call only when the calling thread ends, because a detach there wakes
-/// the thread like a signal, and some calls then fail with EINTR.
+/// the thread like a signal, and some calls then fail with EINTR. From a thread that executes a program it detaches before the call if
+/// a set-user-ID program would lose its privilege: execve(2) waits for no signal, except on a file system in user space.
 pub(super) fn let_go(tid: u32, signal: i32) {
-    match signal == 0 && ptrace::at_syscall_entry(tid) {
+    let waits = signal == 0
+        && match ptrace::syscall_stop(tid) {
+            SyscallStop::Entry { number, .. } => {
+                !executable::takes_privilege() || !syscalls::executes(number as i64)
+            }
+            SyscallStop::Filtered { .. } => true,
+            _ => false,
+        };
+    match waits {
         true => ptrace::resume(tid, false, 0),
         false => ptrace::detach(tid, signal),
     }
