@@ -99,7 +99,8 @@ fn is_traced(pid: u32) -> bool {
     fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.flatten().all(has_tracer))
 }
 
-/// Starts `weir trace -p` and waits until process `traced` has a tracer, at most 5 s.
+/// Starts `weir trace -p` and waits until process `traced` has a tracer, at most 5 s, and then for its first stop: weir sees no call
+/// before it.
 fn attach(dir: &Path, options: &[&str], program: &KillOnDrop, traced: u32) -> Child {
     let pid = program.0.id().to_string();
     let words = [&["trace", "--quiet", "--json", "t.json"], options, &["--pid", &pid]].concat();
@@ -108,6 +109,7 @@ fn attach(dir: &Path, options: &[&str], program: &KillOnDrop, traced: u32) -> Ch
     while !is_traced(traced) && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(10));
     }
+    std::thread::sleep(Duration::from_millis(300));
     weir
 }
 

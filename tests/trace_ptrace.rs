@@ -111,6 +111,22 @@ fn the_sample_engine_reports_estimated_figures() {
     assert!(text(&refused.stderr).contains("--exact records every call"), "{}", text(&refused.stderr));
 }
 
+#[test]
+fn the_sample_engine_sees_files_that_are_opened_late() {
+    let dir = disk_dir();
+    let line = "sleep 0.4; exec 3> late; for n in 1 2 3 4 5 6 7 8 9 10; do echo line >&3; sleep 0.1; done";
+    let mut weir =
+        weir(dir.path(), &["trace", "--json", "s.json", "--engine", "sample", "--", "sh", "-c", line]);
+    let output = weir.output().expect("weir starts");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let seen: Value = serde_json::from_slice(&fs::read(dir.path().join("s.json")).expect("it is written"))
+        .expect("it is JSON");
+    let mut streams = seen["streams"].as_array().expect("streams").iter();
+    let is_late = |one: &&Value| one["path"].as_str().is_some_and(|path| path.ends_with("/late"));
+    let late = streams.find(is_late).unwrap_or_else(|| panic!("{seen:#}"));
+    assert!(late["bytes"].as_u64() > Some(0) && late["bytes"].as_u64() <= Some(50), "{late}");
+}
+
 /// Its last threads have no exit stop if the process ends before them.
 #[test]
 fn a_process_of_short_threads_has_its_last_counters() {

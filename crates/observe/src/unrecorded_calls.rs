@@ -11,7 +11,7 @@ use weir_recorder::RecorderOutput;
 const MIN_PART: f64 = 0.05;
 
 /// Returns the sentence about the processes that wrote files and were not recorded for a part of their time.
-pub(crate) fn unrecorded_calls(output: &RecorderOutput) -> Option<String> {
+pub(crate) fn unrecorded_calls(output: &RecorderOutput, exact: bool) -> Option<String> {
     let mut gaps: Vec<(u32, f64, f64)> = Vec::new();
     let mut end_s = 0.0_f64;
     for event in &output.events {
@@ -47,9 +47,15 @@ pub(crate) fn unrecorded_calls(output: &RecorderOutput) -> Option<String> {
         [(comm, pid)] => format!("{comm} ({pid})"),
         more => format!("{} processes", more.len()),
     };
-    Some(format!(
-        "opens, renames and syncs of {of} between samples: findings about them can be missing; --exact records all"
-    ))
+    Some(if exact {
+        format!(
+            "opens, renames and syncs of {of} that weir could not record: findings about them can be missing"
+        )
+    } else {
+        format!(
+            "opens, renames and syncs of {of} between samples: findings about them can be missing; --exact records all"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -59,25 +65,33 @@ mod tests {
 
     use super::*;
 
-    fn sentence(gap_s: f64, kind: StreamKind) -> Option<String> {
+    fn sentence(gap_s: f64, kind: StreamKind, exact: bool) -> Option<String> {
         let gap = EventKind::Gap { until_s: 0.5 + gap_s };
         let process = Process { pid: 7, ended_s: Some(2.0), ..Process::default() };
-        unrecorded_calls(&RecorderOutput {
+        let output = RecorderOutput {
             processes: vec![process],
             files: vec![OpenFile { path: "/d/out".into(), ..unknown_file(kind) }],
             streams: vec![StreamCounts { calls: 1, ..StreamCounts::new(7, 0, 3, 0, Direction::Out) }],
             events: vec![Event { at_s: 0.5, pid: 0, tid: 0, kind: gap }],
             ..RecorderOutput::default()
-        })
+        };
+        unrecorded_calls(&output, exact)
     }
 
     #[test]
     fn gaps_of_a_process_that_writes_files_are_named() {
-        let said = sentence(1.0, StreamKind::File).expect("a sentence");
+        let said = sentence(1.0, StreamKind::File, false).expect("a sentence");
         assert!(
             said.starts_with("opens, renames and syncs of ") && said.contains("(7) between samples"),
             "{said}"
         );
-        assert_eq!((sentence(1.0, StreamKind::Pipe), sentence(0.01, StreamKind::File)), (None, None));
+        assert_eq!(sentence(1.0, StreamKind::Pipe, false), None);
+        assert_eq!(sentence(0.01, StreamKind::File, false), None);
+    }
+
+    #[test]
+    fn a_gap_of_an_exact_trace_has_no_advice_to_record_exactly() {
+        let said = sentence(1.0, StreamKind::File, true).expect("a sentence");
+        assert!(said.contains("(7) that weir could not record") && !said.contains("--exact"), "{said}");
     }
 }

@@ -161,10 +161,10 @@ impl Recorder {
         self.streams.add_kernel_counts(image, file, counts, self.start_ns);
     }
 
-    /// Returns the open file of a backend's counters. Counters without calls have only the time for which a call blocked in a gap: they
-    /// are those of the stream that last used the descriptor, which can be closed by now. Without such a stream, they have none.
+    /// Returns the open file of a backend's counters. Counters without calls and bytes have only the time for which a call blocked in a
+    /// gap: they are those of the stream that last used the descriptor, which can be closed by now. Without such a stream, they have none.
     fn file_of_counts(&mut self, pid: u32, image: u32, counts: &StreamCounts) -> Option<u32> {
-        if counts.calls > 0 || counts.seeks > 0 {
+        if counts.calls > 0 || counts.seeks > 0 || counts.bytes > 0 {
             return Some(self.file_of(pid, counts.fd));
         }
         let known =
