@@ -118,15 +118,19 @@ fn nothing_else_wrong(context: &RuleContext, findings: &[Finding]) -> String {
     streams + &hints
 }
 
-/// The share of the time from which a recording counts as whole: gaps this short hide few calls.
+/// The share of the time from which a recording counts as whole, if its gaps are this short: they hide few calls.
 const NEARLY_ALL: f64 = 0.95;
+const SHORT_GAPS_S: f64 = 0.01;
+/// The largest share of which the verdict says that it is not the whole.
+const MAX_SHARE: f64 = 0.99;
 
 /// Returns the share of the time in which calls were recorded, if that is less than nearly all.
 fn sampled_share(context: &RuleContext) -> Option<f64> {
     let overhead = &context.recording.overhead;
     let all_s = overhead.observed_s + overhead.gap_s;
     let share = overhead.observed_s / all_s;
-    (all_s > 0.0 && share < NEARLY_ALL).then_some(share)
+    let is_partial = share < NEARLY_ALL || overhead.gap_s > SHORT_GAPS_S;
+    (all_s > 0.0 && is_partial).then_some(share.min(MAX_SHARE))
 }
 
 /// Returns which buffers cannot be read, as a clause: bytes may be pending there.
