@@ -263,11 +263,11 @@ fn a_program_that_counts_in_registers_is_not_harmed() {
 #[test]
 fn every_flushes_until_the_program_ends() {
     let Some(path) = built("every_flushes_until_the_program_ends", "gcc", &[], "lines.c") else { return };
-    let mut program = Program::start_silent(Command::new(path).arg("60000"));
+    let mut program = Program::start_silent(Command::new(path).arg("400000"));
     let output = flush(&program, &["--every", "10ms"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(program.end(), Some(0));
-    assert_lines(&program.out(), 60_000, "--every");
+    assert_lines(&program.out(), 400_000, "--every");
     assert!(text(&output.stdout).lines().count() > 1, "{}", text(&output.stdout));
 }
 

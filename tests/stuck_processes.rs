@@ -68,13 +68,20 @@ fn stop(process: &KillOnDrop) {
     wait_for_state(process, "T");
 }
 
+/// Waits until the program blocks in write(2), other than that of "ready" to descriptor 1.
+fn wait_for_write(process: &KillOnDrop) {
+    let call = format!("/proc/{}/syscall", process.0.id());
+    let of_ready = format!("{} 0x1 ", libc::SYS_write);
+    let write = format!("{} ", libc::SYS_write);
+    let is_blocked = |text: String| text.starts_with(&write) && !text.starts_with(&of_ready);
+    wait_for("its write", || fs::read_to_string(&call).is_ok_and(is_blocked));
+}
+
 #[test]
 fn a_program_that_was_stopped_in_a_write_is_named_soon() {
     let dir = disk_dir();
     let process = start(dir.path(), "full");
-    let call = format!("/proc/{}/syscall", process.0.id());
-    let write = format!("{} ", libc::SYS_write);
-    wait_for("its write", || fs::read_to_string(&call).is_ok_and(|text| text.starts_with(&write)));
+    wait_for_write(&process);
     stop(&process);
     let output = flush(dir.path(), &process);
     let said = text(&output.stderr);
@@ -164,6 +171,16 @@ impl Cgroup {
     }
 }
 
+/// Moves the program to the cgroup and freezes it.
+fn freeze(cgroup: &Cgroup, process: &KillOnDrop) {
+    cgroup.write("cgroup.procs", &process.0.id().to_string()).expect("it is moved");
+    cgroup.write(cgroup.freeze.0, cgroup.freeze.1).expect("it freezes");
+    wait_for("the freezer", || {
+        let text = fs::read_to_string(cgroup.folder.join(cgroup.frozen.0)).expect("its state");
+        text.contains(cgroup.frozen.1)
+    });
+}
+
 impl Drop for Cgroup {
     fn drop(&mut self) {
         let _ = self.write(self.freeze.0, self.freeze.2);
@@ -188,17 +205,21 @@ fn a_frozen_program_is_named_soon() {
         return skip(TEST, "no cgroup can be made");
     }
     let dir = disk_dir();
-    for cgroup in cgroups {
-        let process = start(dir.path(), "spin");
-        cgroup.write("cgroup.procs", &process.0.id().to_string()).expect("it is moved");
-        cgroup.write(cgroup.freeze.0, cgroup.freeze.1).expect("it freezes");
-        wait_for("the freezer", || {
-            let text = fs::read_to_string(cgroup.folder.join(cgroup.frozen.0)).expect("its state");
-            text.contains(cgroup.frozen.1)
-        });
-        let output = flush(dir.path(), &process);
+    for cgroup in &cgroups {
         let reason = format!("its cgroup is frozen ({})", cgroup.folder.display());
-        assert_refused(dir.path(), &output, &reason);
+        let process = start(dir.path(), "spin");
+        freeze(cgroup, &process);
+        assert_refused(dir.path(), &flush(dir.path(), &process), &reason);
+        cgroup.write(cgroup.freeze.0, cgroup.freeze.2).expect("it thaws");
+        drop(process);
+        // A call that a stop would interrupt does not end while the program is frozen.
+        let process = start(dir.path(), "full");
+        wait_for_write(&process);
+        freeze(cgroup, &process);
+        let output = flush(dir.path(), &process);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && said.contains(&reason), "{}: {said}", output.status);
+        assert_eq!(fs::read_to_string(dir.path().join("out")).expect("its file"), "");
         cgroup.write(cgroup.freeze.0, cgroup.freeze.2).expect("it thaws");
     }
 }

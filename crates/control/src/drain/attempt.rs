@@ -18,9 +18,7 @@ use weir_sys::ptrace::wait_until_gone;
 use weir_walkers::{MemoryStore, PendingBytes};
 
 use super::blocked_call::BlockedCall;
-use super::stopped_threads::{
-    StopError, StoppedThreads, await_late_calls, is_call_late, is_stopped, stopped_text,
-};
+use super::stopped_threads::{StopError, StoppedThreads, await_late_calls, is_call_late, stuck_text};
 use super::{DrainError, DrainResult, Obstacle, PendingStream, ProcessDrain};
 use crate::foreign_file::{ForeignFile, ForeignFileError, TargetThread};
 use crate::supervise::SUPERVISOR_NAME;
@@ -46,10 +44,10 @@ pub(super) fn attempt(
     let pid = drain.pid;
     let targets = target_files(pid, streams);
     if let Some(why) = obstacle_before_stop(pid, &drain.pending().streams, &targets) {
-        // A stopped process does not end its call.
-        let is_stopped = is_stopped(pid);
-        note_obstacle(result, pid, streams, &if is_stopped { stopped_text(pid) } else { why });
-        return Ok(if is_stopped { AttemptEnd::Stuck } else { AttemptEnd::Noted });
+        // A process that cannot run does not end its call.
+        let stuck = stuck_text(pid);
+        note_obstacle(result, pid, streams, stuck.as_ref().unwrap_or(&why));
+        return Ok(stuck.map_or(AttemptEnd::Noted, |_| AttemptEnd::Stuck));
     }
     match write_with_threads_stopped(drain, streams, &targets, result)? {
         Ok(()) => Ok(AttemptEnd::Noted),

@@ -236,8 +236,8 @@ impl<'t> StoppedThreads<'t> {
 
     /// Describes at most three threads that did not stop.
     fn obstacle(&self) -> StopError {
-        if let Some(cgroup) = frozen::cgroup_of(self.pid) {
-            return StopError::Stuck(format!("its cgroup is frozen ({cgroup}), so none of its threads runs"));
+        if let Some(why) = frozen_text(self.pid) {
+            return StopError::Stuck(why);
         }
         let running = self.threads.iter().filter(|(_, state)| !matches!(state, StopState::Stopped { .. }));
         let running: Vec<u32> = running.map(|(tid, _)| *tid).collect();
@@ -322,13 +322,18 @@ pub(super) fn is_call_late() -> bool {
     false
 }
 
-/// Returns whether job control has stopped a process.
-pub(super) fn is_stopped(pid: u32) -> bool {
-    has_state(pid, 'T')
+/// Returns why a process does not run until something else resumes it: job control has stopped it, or it is frozen. None if it can run.
+pub(super) fn stuck_text(pid: u32) -> Option<String> {
+    if has_state(pid, 'T') { Some(stopped_text(pid)) } else { frozen_text(pid) }
+}
+
+fn frozen_text(pid: u32) -> Option<String> {
+    let cgroup = frozen::cgroup_of(pid)?;
+    Some(format!("its cgroup is frozen ({cgroup}), so none of its threads runs"))
 }
 
 /// Returns the obstacle of a process that job control has stopped outside of a safe call.
-pub(super) fn stopped_text(pid: u32) -> String {
+fn stopped_text(pid: u32) -> String {
     format!("it was stopped (SIGSTOP, Ctrl-Z) in the middle of its work; resume it: kill -CONT {pid}")
 }
 
