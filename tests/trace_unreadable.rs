@@ -89,11 +89,15 @@ fn static_programs_without_known_streams() {
     });
 }
 
+const NAP: &str =
+    "class Nap { public static void main(String[] words) throws Exception { Thread.sleep(300); } }\n";
+
 #[test]
 fn interpreters_without_a_walker() {
     for (name, command, buffers) in [
         ("node", &["node", "-e", "setTimeout(() => console.log('a line'), 500)"][..], "Node's own buffers"),
-        ("java", &["java", "-version"], "Java's own buffers"),
+        // javac: a program's source needs it. `java -version` can end before the search.
+        ("javac", &["java", "Nap.java"], "Java's own buffers"),
         ("php", &["php", "-r", "echo \"a line\\n\"; usleep(200000);"], "PHP's own buffers"),
         ("guile", &["guile", "-c", "(display \"a line\\n\") (usleep 200000)"], "Guile's own buffers"),
         ("swipl", &["swipl", "-g", "format('a line~n'), sleep(0.2), halt"], "SWI-Prolog's own buffers"),
@@ -111,6 +115,7 @@ fn interpreters_without_a_walker() {
             continue;
         }
         for_each_engine(|engine, dir| {
+            std::fs::write(dir.join("Nap.java"), NAP).expect("a source");
             let (verdict, found) = verdict(engine, dir, command);
             let is_named =
                 verdict.starts_with("Nothing wrong in what could be seen; ") && verdict.contains(buffers);
