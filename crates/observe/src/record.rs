@@ -293,6 +293,7 @@ impl Observation {
             || !output.untracked_transfers.is_empty()
             || output.dropped_events > 0;
         let unobserved = unobserved.into_iter().chain(sentences).collect();
+        let of_backend = [report.blind_spots.as_slice(), &report.remarks].concat();
         Recording {
             environment: Default::default(),
             memory_devices: mount_table::memory_devices(),
@@ -308,13 +309,7 @@ impl Observation {
             elapsed_s: 0.0,
             exit: report.exit,
             overhead: overhead(backend, &report),
-            blind: blind_spots(
-                backend,
-                options.exact,
-                [report.blind_spots, report.remarks].concat(),
-                unobserved,
-                &output,
-            ),
+            blind: blind_spots(backend, options.exact, of_backend, unobserved, &output),
             incomplete,
             unreadable,
             prices: options.prices,
