@@ -99,8 +99,8 @@ fn is_traced(pid: u32) -> bool {
     fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.flatten().all(has_tracer))
 }
 
-/// Starts `weir trace -p` and waits until process `traced` has a tracer, at most 5 s, and then for its first stop: weir sees no call
-/// before it.
+/// Starts `weir trace -p` and waits until process `traced` has a tracer, at most 5 s. Then leaves it time for the first stop: weir sees
+/// no call before that.
 fn attach(dir: &Path, options: &[&str], program: &KillOnDrop, traced: u32) -> Child {
     let pid = program.0.id().to_string();
     let words = [&["trace", "--quiet", "--json", "t.json"], options, &["--pid", &pid]].concat();

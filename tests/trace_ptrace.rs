@@ -88,17 +88,21 @@ fn calls_of_forked_children_within_gaps_are_counted() {
     assert_eq!(sums, [(Some(40_000), Some(4_000_000)); 2], "{}", seen["streams"]);
 }
 
+/// Returns the report and the document of a shell command under the sample engine.
+fn sampled(dir: &Path, line: &str) -> (String, Value) {
+    let mut weir = weir(dir, &["trace", "--json", "s.json", "--engine", "sample", "--", "sh", "-c", line]);
+    let output = weir.output().expect("weir starts");
+    let report = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{report}");
+    let document = fs::read(dir.join("s.json")).expect("it is written");
+    (report, serde_json::from_slice(&document).expect("it is JSON"))
+}
+
 #[test]
 fn the_sample_engine_reports_estimated_figures() {
     let dir = disk_dir();
     let line = "exec dd if=/dev/zero of=o bs=1 count=300000 status=none";
-    let mut weir =
-        weir(dir.path(), &["trace", "--json", "s.json", "--engine", "sample", "--", "sh", "-c", line]);
-    let output = weir.output().expect("weir starts");
-    let report = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{report}");
-    let seen: Value = serde_json::from_slice(&fs::read(dir.path().join("s.json")).expect("it is written"))
-        .expect("it is JSON");
+    let (report, seen) = sampled(dir.path(), line);
     let streams = seen["streams"].as_array().expect("streams");
     assert!(!streams.is_empty() && streams.iter().all(|one| one["estimated"] == true), "{}", seen["streams"]);
     for wrong in ["No stream was recorded", "* exact", "totals exact", "two bursts", "--exact sees it"] {
@@ -115,12 +119,7 @@ fn the_sample_engine_reports_estimated_figures() {
 fn the_sample_engine_sees_files_that_are_opened_late() {
     let dir = disk_dir();
     let line = "sleep 0.4; exec 3> late; for n in 1 2 3 4 5 6 7 8 9 10; do echo line >&3; sleep 0.1; done";
-    let mut weir =
-        weir(dir.path(), &["trace", "--json", "s.json", "--engine", "sample", "--", "sh", "-c", line]);
-    let output = weir.output().expect("weir starts");
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let seen: Value = serde_json::from_slice(&fs::read(dir.path().join("s.json")).expect("it is written"))
-        .expect("it is JSON");
+    let (_, seen) = sampled(dir.path(), line);
     let mut streams = seen["streams"].as_array().expect("streams").iter();
     let is_late = |one: &&Value| one["path"].as_str().is_some_and(|path| path.ends_with("/late"));
     let late = streams.find(is_late).unwrap_or_else(|| panic!("{seen:#}"));

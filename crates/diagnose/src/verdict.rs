@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weir_model::duration::format_seconds;
-use weir_model::trace::FindingGroup;
+use weir_model::trace::{FindingGroup, gaps_hide_calls};
 use weir_model::{Direction, Finding, Severity};
 
 use crate::context::RuleContext;
@@ -118,19 +118,15 @@ fn nothing_else_wrong(context: &RuleContext, findings: &[Finding]) -> String {
     streams + &hints
 }
 
-/// The share of the time from which a recording counts as whole, if its gaps are this short: they hide few calls.
-const NEARLY_ALL: f64 = 0.95;
-const SHORT_GAPS_S: f64 = 0.01;
 /// The largest share of which the verdict says that it is not the whole.
 const MAX_SHARE: f64 = 0.99;
 
-/// Returns the share of the time in which calls were recorded, if that is less than nearly all.
+/// Returns the share of the time in which calls were recorded, if the gaps hide more than a few.
 fn sampled_share(context: &RuleContext) -> Option<f64> {
     let overhead = &context.recording.overhead;
     let all_s = overhead.observed_s + overhead.gap_s;
-    let share = overhead.observed_s / all_s;
-    let is_partial = share < NEARLY_ALL || overhead.gap_s > SHORT_GAPS_S;
-    (all_s > 0.0 && is_partial).then_some(share.min(MAX_SHARE))
+    let is_partial = all_s > 0.0 && gaps_hide_calls(overhead.gap_s, all_s);
+    is_partial.then(|| (overhead.observed_s / all_s).min(MAX_SHARE))
 }
 
 /// Returns which buffers cannot be read, as a clause: bytes may be pending there.

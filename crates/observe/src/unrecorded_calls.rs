@@ -3,14 +3,9 @@
 use std::collections::HashSet;
 
 use weir_model::Direction;
-use weir_model::trace::{EventKind, Process};
+use weir_model::trace::{EventKind, Process, gaps_hide_calls};
 use weir_model::{StreamKind, Untrusted};
 use weir_recorder::RecorderOutput;
-
-/// The least part of a process's time in gaps that the report names. A smaller part hides few calls.
-const MIN_PART: f64 = 0.05;
-/// The least time in gaps that the report names: enough for the open, the sync and the rename of a file.
-const MIN_S: f64 = 0.01;
 
 /// Returns the sentence about the processes that wrote files and were not recorded for a part of their time.
 pub(crate) fn unrecorded_calls(output: &RecorderOutput, exact: bool) -> Option<String> {
@@ -31,7 +26,7 @@ pub(crate) fn unrecorded_calls(output: &RecorderOutput, exact: bool) -> Option<S
             true => (to_s.min(until_s) - from_s.max(process.started_s)).max(0.0),
             false => 0.0,
         };
-        gaps.iter().map(within).sum::<f64>() > MIN_S.min(MIN_PART * (until_s - process.started_s))
+        gaps_hide_calls(gaps.iter().map(within).sum(), until_s - process.started_s)
     };
     let outputs = output.streams.iter().filter(|stream| {
         let kind = output.files.get(stream.file as usize).map(|file| file.kind);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use weir_model::trace::{Buffer, SnapshotMoment};
 use weir_sys::proc::{self, ThreadState};
-use weir_sys::ptrace;
+use weir_sys::{ptrace, syscalls};
 use weir_walkers::is_go;
 
 /// How long to wait for the first thread of a running program.
@@ -160,7 +160,7 @@ fn ends_in_execve(pid: u32) -> bool {
 /// Returns whether a thread of the process waits in execve(2).
 pub(super) fn has_thread_in_execve(pid: u32) -> bool {
     let executes = |tid: &u32| match proc::thread_state(*tid) {
-        ThreadState::Waiting { number, .. } => number == libc::SYS_execve || number == libc::SYS_execveat,
+        ThreadState::Waiting { number, .. } => syscalls::executes(number),
         _ => false,
     };
     proc::threads(pid).iter().any(executes)

@@ -170,17 +170,13 @@ fn detach(stop: PtraceStop) {
 /// the thread like a signal, and some calls then fail with EINTR. From a thread that executes a program it detaches before the call if
 /// a set-user-ID program would lose its privilege: execve(2) waits for no signal, except on a file system in user space.
 pub(super) fn let_go(tid: u32, signal: i32) {
-    let waits = signal == 0
-        && match ptrace::syscall_stop(tid) {
-            SyscallStop::Entry { number, .. } => {
-                !executable::takes_privilege() || !syscalls::executes(number as i64)
-            }
-            SyscallStop::Filtered { .. } => true,
-            _ => false,
-        };
-    match waits {
-        true => ptrace::resume(tid, false, 0),
-        false => ptrace::detach(tid, signal),
+    let takes_privilege = |number: u64| executable::takes_privilege() && syscalls::executes(number as i64);
+    match ptrace::syscall_stop(tid) {
+        SyscallStop::Entry { number, .. } if signal == 0 && !takes_privilege(number) => {
+            ptrace::resume(tid, false, 0);
+        }
+        SyscallStop::Filtered { .. } if signal == 0 => ptrace::resume(tid, false, 0),
+        _ => ptrace::detach(tid, signal),
     }
 }
 

@@ -100,6 +100,14 @@ impl Overhead {
     }
 }
 
+/// Returns whether gaps of `gap_s` seconds within `all_s` seconds hide more than a few calls, so that the report names them: a part of
+/// the time, or enough for the open, the sync and the rename of a file, however long the run.
+pub fn gaps_hide_calls(gap_s: f64, all_s: f64) -> bool {
+    const PART: f64 = 0.05;
+    const SECONDS: f64 = 0.01;
+    gap_s > SECONDS.min(PART * all_s)
+}
+
 fn is_none_s(seconds: &f64) -> bool {
     *seconds <= 0.0
 }
